@@ -1,0 +1,1 @@
+"""Learns vectors and language models over very large vocabularies."""
