@@ -2,12 +2,108 @@
 // std:: function built for AVX-512 becomes a weak symbol that the linker may keep for every caller.
 #include "kernels.h"
 
+#include "heads/negative.h"
+#include "skipgram.h"
+
 #define SKIPGRAD_STRING2(x) #x
 #define SKIPGRAD_STRING(x) SKIPGRAD_STRING2(x)
 #define SKIPGRAD_JOIN2(a, b) a##b
 #define SKIPGRAD_JOIN(a, b) SKIPGRAD_JOIN2(a, b)
 
 namespace skipgrad {
+namespace {
+
+template <bool kUpdate>
+struct NegativeHead {
+    const Tables& tables;
+    const Noise& noise;
+    const Negative& options;
+    const int32_t window;
+    NegativeScratch scratch;
+    int32_t *now, *next;  // (N) noise of this block, and of the next: its rows are fetched meanwhile
+    Fetch fetch;
+    bool drawn;
+
+    double step(const Block& block, float lr, Random& random, const int32_t* ahead, int64_t n) {
+        if (!drawn) draw_stratified(noise, random, now, options.draws);
+        drawn = true;
+        draw_stratified(noise, random, next, options.draws);
+        fetch.count = fetch.next = 0;
+        for (int32_t k = 0; k < options.draws; k++) fetch.add(row(tables.output, next[k], tables.stride));
+        const int64_t end = n < block.tokens + window ? n : block.tokens + window;
+        for (int64_t t = 0; t < end; t++) {
+            if (ahead[t] < 0) continue;
+            if (t < block.tokens) fetch.add(row(tables.input, ahead[t], tables.stride));
+            if (t >= window) fetch.add(row(tables.output, ahead[t], tables.stride));
+        }
+        const double loss = negative_block<kUpdate>(tables, block, options, now, lr, scratch, fetch);
+        fetch.some(fetch.count);
+        int32_t* const used = now;
+        now = next;
+        next = used;
+        return loss;
+    }
+
+    void lay_out(Carver& carver, int32_t block) {
+        scratch.lay_out(carver, options, tables.stride, window, block);
+        carver.take(&now, options.draws);
+        carver.take(&next, options.draws);
+        carver.take(&fetch.rows, options.draws + 2 * (block + window));
+        fetch.stride = tables.stride;
+        drawn = false;
+    }
+};
+
+template <bool kUpdate>
+void negative_shard(const Tables& tables, const Noise& noise, const Negative& options, const Shard& shard,
+                    void* scratch, Totals* totals) {
+    Carver carver{reinterpret_cast<uintptr_t>(scratch)};
+    NegativeHead<kUpdate> head{tables, noise, options, shard.window, {}, {}, {}, {}, {}};
+    head.lay_out(carver, shard.block);
+    SkipGramScratch loop;
+    loop.lay_out(carver, shard.window, shard.block, shard.count);
+    skipgram(shard, !kUpdate, loop, head, totals);
+}
+
+double negative_step(const Tables& tables, const Block& block, const Negative& options, const int32_t* noise, float lr,
+                     int32_t window, void* scratch) {
+    Carver carver{reinterpret_cast<uintptr_t>(scratch)};
+    NegativeScratch s;
+    s.lay_out(carver, options, tables.stride, window, block.tokens);
+    Fetch nothing{nullptr, 0, 0, tables.stride};
+    return negative_block<true>(tables, block, options, noise, lr, s, nothing);
+}
+
+size_t negative_scratch(const Negative& options, int32_t stride, int32_t window, int32_t block, int64_t count) {
+    Carver carver{0};
+    const Tables tables{nullptr, nullptr, 0, stride};
+    const Noise noise{nullptr, nullptr, 0};
+    NegativeHead<true> head{tables, noise, options, window, {}, {}, {}, {}, {}};
+    head.lay_out(carver, block);
+    SkipGramScratch loop;
+    loop.lay_out(carver, window, block, count);
+    return carver.end;
+}
+
+double fma_loop(int64_t rounds) {
+    constexpr int kChains = 12;  // enough to hide the latency, few enough for 16 registers
+    vfloat chain[kChains];
+    for (int i = 0; i < kChains; i++) chain[i] = set(static_cast<float>(i) * 1e-3f);
+    const vfloat x = set(0.999f), y = set(1e-6f);
+    for (int64_t n = 0; n < rounds; n++)
+        for (int i = 0; i < kChains; i++) chain[i] = chain[i] * x + y;
+    for (int i = 1; i < kChains; i++) chain[0] += chain[i];
+    volatile float keep = sum(chain[0]);
+    (void)keep;
+    return static_cast<double>(rounds) * kChains * kLanes * 2;
+}
+
+}  // namespace
+
 extern const Kernels SKIPGRAD_JOIN(kernels_, SKIPGRAD_ISA);
-const Kernels SKIPGRAD_JOIN(kernels_, SKIPGRAD_ISA) = {SKIPGRAD_STRING(SKIPGRAD_ISA), 16};
+const Kernels SKIPGRAD_JOIN(kernels_, SKIPGRAD_ISA) = {
+    SKIPGRAD_STRING(SKIPGRAD_ISA), &negative_scratch, &negative_shard<true>,
+    &negative_shard<false>,        &negative_step,    &fma_loop,
+};
+
 }  // namespace skipgrad

@@ -1,14 +1,82 @@
 // The contract between Python and the compute kernels: plain structs, and one table of functions per
 // instruction set. A kernel allocates nothing, starts no thread, throws nothing, and keeps no state.
+//
+// Sizes: V words, D dimensions, stride = D rounded up to 16 floats. Rows are 64-byte aligned and the floats between
+// D and stride are 0 and stay 0. Tables are updated in place, by several threads at once and without locks (ADR 1).
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace skipgrad {
 
+struct Tables {
+    float* input;   // (V, stride)
+    float* output;  // (V, stride)
+    int32_t dim;
+    int32_t stride;
+};
+
+// The distribution q that noise words are drawn from: word w for cumulative[w-1] <= u < cumulative[w].
+struct Noise {
+    const uint64_t* cumulative;  // (V), the last is 2^64-1
+    const uint32_t* guide;       // (2^guide_bits), the first word whose cumulative exceeds i << (64 - guide_bits)
+    int32_t guide_bits;
+};
+
+// Predictions that a head handles in one step. Tokens predict the words at the places around them; a place is shared by
+// the tokens that see it. Pairs are listed by token, and once more by place.
+struct Block {
+    int32_t tokens, places, pairs;  // T, S, P
+    const int32_t* input;           // (T) words
+    const int32_t* output;          // (S) words
+    const int32_t* token_first;     // (T + 1) token i has the pairs token_first[i] .. token_first[i + 1] - 1
+    const int32_t* pair_place;      // (P)
+    const int32_t* place_first;     // (S + 1) place j has the entries place_first[j] .. place_first[j + 1] - 1 of
+    const int32_t* entry_token;     // (P) tokens, and
+    const int32_t* entry_pair;      // (P) pairs
+};
+
+// Block-shared negative sampling: `draws` noise words a block stand for `negatives` per pair.
+struct Negative {
+    int32_t negatives;  // K
+    int32_t draws;      // N, a multiple of 16
+};
+
+// Part of a corpus to train on, or to evaluate: whole sentences, each ended by -1.
+struct Shard {
+    const int32_t* ids;
+    int64_t count;
+    int64_t position;        // of ids[0] in the corpus: a sentence is held out by its position
+    const uint32_t* keep;    // (V) probability to keep a token, times 2^32 - 1
+    uint64_t key;            // of the random stream: a function of seed, epoch and position
+    uint64_t heldout_key;    // a function of the seed
+    uint64_t heldout;        // share of the sentences that is held out, times 2^32
+    int32_t window;
+    int32_t block;           // T, tokens a block
+    float lr_begin, lr_end;  // learning rate, linear over the shard
+};
+
+struct Totals {
+    int64_t raw;      // tokens read (those of the sentences that were trained on, or evaluated)
+    int64_t trained;  // tokens that survived subsampling
+    int64_t pairs;    // positive pairs
+    double loss;      // sum over the pairs, nats
+};
+
 struct Kernels {
     const char* isa;
-    int lanes;  // floats in one vector register
+    // Bytes of 64-byte aligned scratch for shards of at most `count` ids, blocks of at most `block` tokens and `window`
+    // contexts on each side; for a single step, count = 0 and 2 window block >= max(pairs, places).
+    size_t (*negative_scratch)(const Negative&, int32_t stride, int32_t window, int32_t block, int64_t count);
+    // Trains on the shard's sentences that are not held out.
+    void (*negative_train)(const Tables&, const Noise&, const Negative&, const Shard&, void* scratch, Totals*);
+    // The loss of the sentences that are held out; the tables are only read.
+    void (*negative_evaluate)(const Tables&, const Noise&, const Negative&, const Shard&, void* scratch, Totals*);
+    // One step on a block with the given noise words (N): updates the tables, returns the loss.
+    double (*negative_step)(const Tables&, const Block&, const Negative&, const int32_t* noise, float lr, int32_t window,
+                            void* scratch);
+    // Runs a register-only loop of fused multiply-adds and returns how many flop it did: the machine's peak.
+    double (*fma_loop)(int64_t rounds);
 };
 
 // The table for `isa` ("v2", "v3", "v4", "neon", "plain"), or nullptr where this machine cannot run it.

@@ -1,0 +1,136 @@
+// Vectors of floats by the compiler's vector extensions: one source for every instruction set.
+// Everything has internal linkage, so that no function built for one instruction set can be linked to another.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#define SKIPGRAD_INLINE inline __attribute__((always_inline))
+#define SKIPGRAD_STAGE inline __attribute__((noinline))  // a stage of a step: calls are rare, and profiles can be read
+
+namespace skipgrad {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kLanes = 16;     // floats in a register
+constexpr int kPanel = 8;      // vectors of a row that are kept in registers at a time
+constexpr int kScoreRows = 8;  // rows in a tile of scores
+#elif defined(__AVX__)
+constexpr int kLanes = 8;
+constexpr int kPanel = 4;
+constexpr int kScoreRows = 4;
+#else
+constexpr int kLanes = 4;
+constexpr int kPanel = 4;
+constexpr int kScoreRows = 4;
+#endif
+
+typedef float vfloat __attribute__((vector_size(kLanes * 4), may_alias));
+typedef int32_t vint __attribute__((vector_size(kLanes * 4), may_alias));
+
+SKIPGRAD_INLINE vfloat load(const float* p) { return *reinterpret_cast<const vfloat*>(p); }
+SKIPGRAD_INLINE void store(float* p, vfloat x) { *reinterpret_cast<vfloat*>(p) = x; }
+SKIPGRAD_INLINE vint load_int(const int32_t* p) { return *reinterpret_cast<const vint*>(p); }
+SKIPGRAD_INLINE vfloat set(float x) { return x - vfloat{}; }
+SKIPGRAD_INLINE vint set_int(int32_t x) { return x - vint{}; }
+
+SKIPGRAD_INLINE float sum(vfloat x) {
+    float s = 0;
+    for (int i = 0; i < kLanes; i++) s += x[i];
+    return s;
+}
+
+SKIPGRAD_INLINE bool any(vint x) {
+    typedef int64_t wide __attribute__((vector_size(kLanes * 4), may_alias));
+    const wide y = reinterpret_cast<const wide&>(x);
+    int64_t all = 0;
+    for (int i = 0; i < kLanes / 2; i++) all |= y[i];
+    return all != 0;
+}
+
+// exp(x) for x <= 0, relative error below 2e-7; at most 2^-126 below -87. NaN stays NaN.
+SKIPGRAD_INLINE vfloat exp_negative(vfloat x) {
+    vfloat t = x * 1.44269504f;
+    t = -126.0f > t ? set(-126.0f) : t;
+    const vint whole = __builtin_convertvector(t - 0.5f, vint);  // t <= 0: truncation rounds to nearest
+    const vfloat f = t - __builtin_convertvector(whole, vfloat);  // in [-0.5, 0.5]
+    vfloat p = f * 1.326697039e-3f + 9.675459746e-3f;
+    p = p * f + 5.550742616e-2f;
+    p = p * f + 2.402212175e-1f;
+    p = p * f + 6.931469492e-1f;
+    p = p * f + 1.0f;
+    const vint bits = (whole + 127) << 23;
+    return p * reinterpret_cast<const vfloat&>(bits);
+}
+
+// log(1 + e) for e in [0, 1], absolute error below 2e-7.
+SKIPGRAD_INLINE vfloat log1p_unit(vfloat e) {
+    vfloat p = e * -8.574676205e-3f + 4.421419234e-2f;
+    p = p * e - 1.078536792e-1f;
+    p = p * e + 1.775702399e-1f;
+    p = p * e - 2.449961172e-1f;
+    p = p * e + 3.327617657e-1f;
+    p = p * e - 4.999744938e-1f;
+    p = p * e + 9.999998102e-1f;
+    return p * e;
+}
+
+// sigmoid(x), and softplus(x) = log(1 + exp(x)) = -log sigmoid(-x).
+SKIPGRAD_INLINE vfloat sigmoid(vfloat x, vfloat* softplus) {
+    const vfloat e = exp_negative(x > 0.0f ? -x : x);
+    const vfloat r = 1.0f / (1.0f + e);
+    *softplus = (x < 0.0f ? vfloat{} : x) + log1p_unit(e);
+    return x < 0.0f ? e * r : r;
+}
+
+template <int kValue>
+struct Constant {
+    static constexpr int value = kValue;
+};
+template <int... I>
+struct Lanes {};
+template <int kCount, int... I>
+struct MakeLanes : MakeLanes<kCount - 1, kCount - 1, I...> {};
+template <int... I>
+struct MakeLanes<0, I...> {
+    typedef Lanes<I...> type;
+};
+typedef MakeLanes<kLanes>::type AllLanes;
+
+// Halves of every group of kGroup lanes are added, for a and for b, and the sums interleaved: groups of half the size.
+template <int kGroup, int... I>
+SKIPGRAD_INLINE vfloat fold(vfloat a, vfloat b, Lanes<I...>) {
+    constexpr int half = kGroup / 2;
+    const vfloat low =
+        __builtin_shufflevector(a, b, (I / kGroup * kGroup + I % half + (I / half % 2 ? kLanes : 0))...);
+    const vfloat high =
+        __builtin_shufflevector(a, b, (I / kGroup * kGroup + half + I % half + (I / half % 2 ? kLanes : 0))...);
+    return low + high;
+}
+
+// Lane i of the result is the sum of the i-th of kLanes vectors at p.
+template <int kGroup = 2>
+SKIPGRAD_INLINE vfloat sums(const float* p, int step = 1) {
+    if constexpr (kGroup == kLanes * 2)
+        return load(p);
+    else
+        return fold<kGroup>(sums<kGroup * 2>(p, step * 2), sums<kGroup * 2>(p + step * kLanes, step * 2), AllLanes{});
+}
+
+template <int kHalf, int... I>
+SKIPGRAD_INLINE void exchange(vfloat* a, vfloat* b, Lanes<I...>) {
+    const vfloat low = __builtin_shufflevector(*a, *b, (I % (2 * kHalf) < kHalf ? I : I - kHalf + kLanes)...);
+    const vfloat high = __builtin_shufflevector(*a, *b, (I % (2 * kHalf) < kHalf ? I + kHalf : I + kLanes)...);
+    *a = low;
+    *b = high;
+}
+
+// Transposes the square of kLanes vectors in registers.
+template <int kHalf = kLanes / 2>
+SKIPGRAD_INLINE void transpose(vfloat* rows) {
+    for (int i = 0; i < kLanes; i++)
+        if (!(i & kHalf)) exchange<kHalf>(&rows[i], &rows[i + kHalf], AllLanes{});
+    if constexpr (kHalf > 1) transpose<kHalf / 2>(rows);
+}
+
+}  // namespace
+}  // namespace skipgrad
