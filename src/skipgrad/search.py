@@ -64,13 +64,14 @@ def cos_mul(plus: Floats, minus: Floats) -> Scorer:
     prod_p (1 + cos(p, w)) / 2 over prod_m (1 + cos(m, w)) / 2 + 0.001 (Levy and Goldberg, 2014,
     "Linguistic Regularities in Sparse and Explicit Word Representations").
     """
-    dim = plus.shape[-1]
 
     def product(vectors: Floats, rows: Floats, inverse: Floats) -> Floats:
-        scores = cosine(vectors.reshape(-1, dim))(rows, inverse).reshape(*vectors.shape[:2], len(rows))
-        scores += 1
-        scores /= 2
-        result: Floats = scores.clip(0).prod(axis=1)
+        result = np.ones((len(vectors), len(rows)), np.float32)
+        for i in range(vectors.shape[1]):
+            scores = cosine(vectors[:, i])(rows, inverse)
+            scores += 1
+            scores *= 0.5
+            result *= scores.clip(0, out=scores)
         return result
 
     def score(rows: Floats, inverse: Floats) -> Floats:
@@ -102,8 +103,11 @@ def top(table: Floats, inverse: Floats, score: Scorer, n: int, excluded: Ids) ->
 def _merge(ids: Ids, best: Floats, hot: Ids, scores: Floats, start: int) -> None:
     """Put the best of a block among the best so far of the queries `hot`."""
     n = min(best.shape[1], scores.shape[1])
-    floor = np.partition(scores, -n, axis=1)[:, -n]
-    query, row = np.nonzero((scores >= floor[:, None]) & (scores > best[hot, -1:]))
+    if n == 1:
+        query, row = np.arange(len(hot)), scores.argmax(axis=1)  # the first of equals
+    else:
+        floor = np.maximum(np.partition(scores, -n, axis=1)[:, -n], np.nextafter(best[hot, -1], np.float32(np.inf)))
+        query, row = np.divmod(np.flatnonzero(scores >= floor[:, None]), scores.shape[1])
     every_query = np.concatenate([np.repeat(np.arange(len(hot)), best.shape[1]), query])
     every_id = np.concatenate([ids[hot].ravel(), start + row])
     every_score = np.concatenate([best[hot].ravel(), scores[query, row]])

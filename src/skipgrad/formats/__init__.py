@@ -13,9 +13,8 @@ from . import fasttext_vec, glove, npy, word2vec_binary, word2vec_text
 from .format import Contents, Format, check_finite, check_words, repeated
 from .safetensors import Table
 
-FORMATS: dict[str, Format] = {
-    module.FORMAT.name: module.FORMAT for module in (word2vec_binary, word2vec_text, fasttext_vec, glove, npy)
-}
+MODULES = (word2vec_binary, word2vec_text, fasttext_vec, glove, npy)
+FORMATS: dict[str, Format] = {module.FORMAT.name: module.FORMAT for module in MODULES}
 
 PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"\x28\xb5\x2f\xfd": "zstandard", b"BZh": "bzip2"}
 
