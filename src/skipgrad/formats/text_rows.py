@@ -111,11 +111,14 @@ def write_rows(file: BinaryIO, words: pa.LargeStringArray, table: Table) -> None
     """Write each number with as many digits as give back the same float32."""
     start = 0
     for rows in row_blocks(table, FORMATTED):
-        numbers = pc.cast(pa.array(rows.ravel()), pa.large_string())
-        offsets = pa.array(np.arange(0, rows.size + 1, rows.shape[1]))
-        columns = pc.binary_join(pa.LargeListArray.from_arrays(offsets, numbers), " ")
-        lines = pc.binary_join_element_wise(words[start : start + len(rows)], columns, " ")
-        whole = pa.LargeListArray.from_arrays(pa.array([0, len(rows)]), lines)
-        file.write(pc.binary_join(whole, "\n")[0].as_buffer())
+        numbers = _joined(pc.cast(pa.array(rows.ravel()), pa.string()), rows.shape[1], " ")
+        lines = pc.binary_join_element_wise(words[start : start + len(rows)].cast(pa.string()), numbers, " ")
+        file.write(_joined(lines, len(lines), "\n")[0].as_buffer())
         file.write(b"\n")
         start += len(rows)
+
+
+def _joined(texts: pa.StringArray, width: int, separator: str) -> pa.StringArray:
+    """Join every `width` texts to one."""
+    ends = np.arange(0, len(texts) + 1, width, dtype=np.int32)
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(ends), texts), separator)
