@@ -101,10 +101,20 @@ def _parse_lines(path: Path, block: bytes, dim: int, errors: str, line: int, off
             raise ValueError(
                 f"{path}: line {line:,} should be a word and {dim:,} numbers, separated by spaces: {text[:60]!r}."
             ) from None
+        if b" " in fields[0] and _is_number(fields[0].rsplit(b" ", 1)[1]):
+            raise ValueError(f"{path}: line {line:,} has more than {dim:,} numbers: {text[:60]!r}.")
         words.append(fields[0])
         offsets.append(offset)
         offset += len(text) + 1
     return decode_words(path, words, offsets, errors), np.array(numbers)
+
+
+def _is_number(text: bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def write_rows(file: BinaryIO, words: pa.LargeStringArray, table: Table) -> None:
