@@ -97,7 +97,7 @@ class Vectors:
         """
         ids, vectors = self._query(query)
         table = self._searched(n, restrict)
-        others = [self.vocab.index(word) for word in _words(exclude)]
+        others = self._ids(exclude)
         excluded = np.array([[i, *others] for i in ids], np.int64)
         answers: list[Neighbors] = []
         for part in _batches(len(ids)):
@@ -135,8 +135,9 @@ class Vectors:
         3CosAdd takes the largest cos(w, sum of unit vectors), 3CosMul the largest product of cosines over a product of
         cosines (Levy and Goldberg, 2014). The words that are given are no answers.
         """
-        added = [self.vocab.index(word) for word in (*_words(word), *_words(plus))]
-        taken = [self.vocab.index(word) for word in _words(minus)]
+        added, taken = self._ids(word) + self._ids(plus), self._ids(minus)
+        if not added:
+            raise ValueError("an analogy of no words; expected for example 'king', minus='man', plus='woman'.")
         ids, scores = self.analogies(np.array([added], int), np.array([taken], int), n, method, restrict)
         return self._named(ids[0], scores[0])
 
@@ -180,7 +181,7 @@ class Vectors:
         if not len(query):
             raise ValueError("an empty query; expected a word, a vector, a list of words, or rows of vectors.")
         if isinstance(query, str) or isinstance(query[0], str):
-            ids = [self.vocab.index(word) for word in _words(cast(Words, query))]
+            ids = self._ids(cast(Words, query))
             return ids, search.unit(self.input[ids])
         try:
             vectors = np.atleast_2d(np.asarray(query, np.float64))
@@ -191,6 +192,13 @@ class Vectors:
         if not np.isfinite(vectors).all():
             raise ValueError("a query vector has NaN or an infinite number.")
         return [-1] * len(vectors), search.unit(vectors)
+
+    def _ids(self, words: Words) -> list[int]:
+        words = [words] if isinstance(words, str) else words
+        for word in words:
+            if not isinstance(word, str):
+                raise ValueError(f"{word!r} among words is not a word; expected a word, or a list of words.")
+        return [self.vocab.index(word) for word in words]
 
     def _named(self, ids: npt.NDArray[np.int64], scores: Floats) -> Neighbors:
         return [(self.vocab[int(i)], float(score)) for i, score in zip(ids, scores, strict=True) if i >= 0]
@@ -254,10 +262,6 @@ def _read_only(table: npt.ArrayLike) -> Floats:
     view = np.asarray(table, np.float32).view()
     view.flags.writeable = False
     return view
-
-
-def _words(words: Words) -> Sequence[str]:
-    return [words] if isinstance(words, str) else words
 
 
 def _is_single(query: Query) -> bool:

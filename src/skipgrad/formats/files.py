@@ -58,7 +58,7 @@ def written(path: Path) -> Iterator[None]:
 
 def sync_folder(folder: Path) -> None:
     """Make a rename survive a power cut: the names in a folder are data of their own."""
-    with suppress(PermissionError):  # some systems cannot open a folder
+    with suppress(OSError):  # some systems cannot open or sync a folder, and the files are whole without it
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
