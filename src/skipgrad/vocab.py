@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+class UnknownWordError(KeyError):
+    """A word that is not in the vocabulary; its text is a sentence with near matches."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class Vocab:
@@ -31,7 +42,28 @@ class Vocab:
 
     def index(self, word: str) -> int:
         """The id of a word; KeyError, with near matches, where it is not there."""
-        return self._lookup()[word]
+        try:
+            return self._lookup()[word]
+        except KeyError:
+            near = ", ".join(repr(match) for match in self.near(word))
+            raise UnknownWordError(
+                f"{word!r} is not in the vocabulary of {len(self):,} words" + (f"; near: {near}." if near else ".")
+            ) from None
+
+    def near(self, word: str, n: int = 3) -> list[str]:
+        """Words that are spelled much like this one."""
+        return difflib.get_close_matches(word, self._lookup(), n)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Vocab:
+        """Read a Parquet file with the columns word and count."""
+        table = pq.read_table(path, memory_map=True).combine_chunks()
+        return cls(table["word"].chunk(0), table["count"].to_numpy())
+
+    def write(self, path: str | Path) -> None:
+        """Write a Parquet file with the columns word and count."""
+        table = pa.table({"word": self.words, "count": self.counts})
+        pq.write_table(table, path, compression="none", use_dictionary=False)
 
     def _lookup(self) -> dict[str, int]:
         if self._ids is None:
