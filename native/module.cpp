@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels.h"
+#include "sampling.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -101,6 +102,18 @@ class NegativeKernel {
         return {totals.raw, totals.trained, totals.pairs, totals.loss};
     }
 
+    // The noise words of one block after the other, as `run` would draw them from a stream.
+    nb::ndarray<nb::numpy, int32_t, nb::ndim<1>> draw(uint64_t key, size_t blocks) const {
+        const size_t n = blocks * static_cast<size_t>(head_.draws);
+        int32_t* words = new int32_t[n];
+        nb::capsule owner(words, [](void* p) noexcept { delete[] static_cast<int32_t*>(p); });
+        const skipgrad::Noise noise{cumulative_.data(), guide_.data(), guide_bits_};
+        skipgrad::Random random{key};
+        for (size_t i = 0; i < n; i += static_cast<size_t>(head_.draws))
+            skipgrad::draw_stratified(noise, random, words + i, head_.draws);
+        return nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(words, {n}, owner);
+    }
+
     // One step on the given block and noise words: token i predicts output[place] for each of its pairs.
     double step(Vector<const int32_t> input, Vector<const int32_t> output, Vector<const int32_t> token_first,
                 Vector<const int32_t> pair_place, Vector<const int32_t> noise, float lr) const {
@@ -184,6 +197,7 @@ void bind_kernels(nb::module_& m) {
         .def("run", &NegativeKernel::run, "update"_a, "ids"_a.noconvert(), "position"_a, "key"_a, "heldout_key"_a,
              "heldout"_a, "lr_begin"_a, "lr_end"_a, "scratch"_a.noconvert(),
              "Trains on sentences, or evaluates those held out; returns raw and trained tokens, pairs and loss.")
+        .def("draw", &NegativeKernel::draw, "key"_a, "blocks"_a, "The noise words of so many blocks.")
         .def("step", &NegativeKernel::step, "input"_a.noconvert(), "output"_a.noconvert(), "token_first"_a.noconvert(),
              "pair_place"_a.noconvert(), "noise"_a.noconvert(), "lr"_a,
              "One step on a block with the given noise words; returns the loss.");

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from skipgrad.corpus import Corpus
 from skipgrad.heads import Head, Negative
 from skipgrad.training import Progress, Training, train
-from skipgrad.vectors import Vectors
+
+if TYPE_CHECKING:
+    from skipgrad.corpus import Corpus
+    from skipgrad.vectors import Vectors
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,7 @@ class SkipGram:
     A token of a word with relative frequency f is kept with probability min(1, sqrt(s/f) + s/f), s = sample.
     Mikolov et al. 2013, arXiv:1301.3781 and 1310.4546.
 
+    >>> from skipgrad.corpus import Corpus
     >>> corpus = Corpus.build([["big", "whale"], ["small", "fish"]] * 50, min_count=1)
     >>> vectors = SkipGram(dim=8).fit(corpus, epochs=1, threads=1)
     >>> len(vectors), vectors.dim

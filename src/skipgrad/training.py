@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 import skipgrad
 from skipgrad import _native
-from skipgrad.corpus import Corpus
 from skipgrad.vectors import Vectors
 
 if TYPE_CHECKING:
+    from skipgrad.corpus import Corpus
     from skipgrad.model import SkipGram
 
 Floats = npt.NDArray[np.float32]
@@ -168,8 +168,8 @@ class Run:
             _, _, held_pairs, held_loss = self.sums(False, epoch)
             if not held_pairs:
                 raise ValueError(
-                    f"heldout is {self.training.heldout}, but no sentence of two words was held out: give a larger share, "
-                    "or a corpus with more sentences (a line is a sentence)."
+                    f"heldout is {self.training.heldout}, but no sentence of two words was held out: give a larger "
+                    "share, or a corpus with more sentences (a line is a sentence)."
                 )
             record["heldout_loss"] = held_loss / held_pairs
         self.history.append(record)
@@ -307,7 +307,7 @@ def shards(corpus: Corpus, tokens: int) -> Iterator[tuple[int, int]]:
 
 
 def tables(words: int, dim: int, seed: int) -> tuple[Floats, Floats]:
-    """Input vectors, uniform in -0.5/dim .. 0.5/dim, and output vectors, 0: rows padded to 16 floats, 64-byte aligned."""
+    """Input vectors, uniform in -0.5/dim .. 0.5/dim, and output vectors, 0; rows are padded and aligned to 64 bytes."""
     stride = -(-dim // 16) * 16
     both = []
     for _ in range(2):
