@@ -97,7 +97,13 @@ void bind_text(nb::module_& m) {
             },
             "data"_a.noconvert(), "words"_a.noconvert(), "sentences"_a.noconvert(),
             "The ids of words that are given by offsets, -1 behind each sentence.")
-        .def("freeze", &Counter::freeze, "From now on words that are not there get no id.")
+        .def(
+            "restrict",
+            [](Counter& self, Text data, Offsets words) {
+                self.restrict_to(chars(data), words.data(), words.size() - 1);
+            },
+            "data"_a.noconvert(), "words"_a.noconvert(),
+            "Gives these words ids in their order, and no other word any.")
         .def(
             "merge",
             [](Counter& self, const Counter& other) {

@@ -134,9 +134,10 @@ size_t last_break(const char* text, size_t size, const uint32_t* classes) {
         if (ascii_space(static_cast<unsigned char>(text[i - 1]))) return i;
     for (size_t i = size; i > 0; i--) {
         if ((text[i - 1] & 0xc0) == 0x80) continue;
+        auto at = reinterpret_cast<const unsigned char*>(text) + i - 1;
+        if (*at >= 0x80 && !sequence_length(at, size - i + 1)) continue;  // not valid, or not all of it is here
         const char* next = text + i - 1;
         uint32_t c = decode(next, text + size);
-        if (c >= 0x110000) continue;
         if (classes ? !(classes[c] & (IS_WORD | IS_JOINER)) : is_space(c))
             return static_cast<size_t>(next - text);
     }
@@ -256,6 +257,12 @@ size_t Counter::feed_tokens(const char* data, const int64_t* words, const int64_
     }
     flush();
     return static_cast<size_t>(out_ - ids);
+}
+
+void Counter::restrict_to(const char* data, const int64_t* words, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        intern(key_of(data + words[i], static_cast<size_t>(words[i + 1] - words[i])), 0);
+    frozen_ = true;
 }
 
 void Counter::split_spaces(const char* p, const char* end, bool inside) {

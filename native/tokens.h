@@ -40,8 +40,8 @@ class Counter {
     size_t feed_tokens(const char* data, const int64_t* words, const int64_t* sentences, size_t n_sentences,
                        int32_t* ids);
 
-    // From now on words that are not there get no id.
-    void freeze() { frozen_ = true; }
+    // Gives n words ids in their order; from now on other words get none.
+    void restrict_to(const char* data, const int64_t* words, size_t n);
 
     // Adds the words and counts of another counter; mapping[its id] = id here.
     void merge(const Counter& other, int32_t* mapping);
