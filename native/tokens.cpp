@@ -58,7 +58,7 @@ uint32_t decode(const char*& p, const char* end) {
     int more = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
     uint32_t code = c & (0x3f >> more);
     for (; more && p < end; more--) code = code << 6 | (static_cast<unsigned char>(*p++) & 0x3f);
-    return code & 0x1fffff;
+    return code <= 0x10ffff ? code : 0xfffd;
 }
 
 char* encode(uint32_t c, char* p) {
@@ -135,7 +135,8 @@ size_t last_break(const char* text, size_t size, const uint32_t* classes) {
     for (size_t i = size; i > 0; i--) {
         if ((text[i - 1] & 0xc0) == 0x80) continue;
         auto at = reinterpret_cast<const unsigned char*>(text) + i - 1;
-        if (*at >= 0x80 && !sequence_length(at, size - i + 1)) continue;  // not valid, or not all of it is here
+        if (*at >= 0x80 && !sequence_length(at, size - i + 1))
+            continue;  // not valid, or not all of it is here
         const char* next = text + i - 1;
         uint32_t c = decode(next, text + size);
         if (classes ? !(classes[c] & (IS_WORD | IS_JOINER)) : is_space(c))

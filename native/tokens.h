@@ -73,7 +73,7 @@ class Counter {
         const char* at;
         uint32_t length;  // 0: a sentence ends
     };
-    static constexpr size_t BATCH = 16;  // words hashed and prefetched before the first one is looked up
+    static constexpr size_t BATCH = 32;  // words hashed and prefetched before the first one is looked up
 
     static Key key_of(const char* at, size_t length);
     Slot* find(const Key& key);

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 FORMAT = 1  # of the folder; a change builds all corpora anew
 _BLOCK = 65_536  # ids
 _PYTHON_CHUNK_BYTES = 1 << 18  # for tokenizers in Python: a chunk takes a fraction of a second, so Ctrl-C does
+_BUILDING = ".building-"
+_STALE_SECONDS = 7 * 24 * 3600  # no build takes a week
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 Given = tuple[Any, npt.NDArray[np.int64] | None]
@@ -77,7 +80,8 @@ def new_folder(parent: Path) -> Iterator[Path]:
     """A hidden folder to be renamed when it is complete; otherwise it is gone afterwards."""
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".building-", dir=parent))
+        _sweep(parent)
+        folder = Path(tempfile.mkdtemp(prefix=_BUILDING, dir=parent))
     except OSError as error:
         raise OSError(
             error.errno,
@@ -97,6 +101,14 @@ def new_folder(parent: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _sweep(parent: Path) -> None:
+    """Removes what builds left that were killed."""
+    for folder in parent.glob(f"{_BUILDING}*"):
+        with contextlib.suppress(OSError):  # another process may be sweeping too
+            if time.time() - folder.stat().st_mtime > _STALE_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 def build_folder(
     folder: Path,
     source: Source,
@@ -105,10 +117,9 @@ def build_folder(
     threads: int,
     callback: Callable[[TextProgress], object] | None,
     fingerprint: str | None,
-    chunk_bytes: int | None = None,
 ) -> None:
     """Reads the text once and fills the folder; without a fingerprint, that of the ids is taken."""
-    size = chunk_bytes or (_PYTHON_CHUNK_BYTES if callable(options.tokenizer) else CHUNK_BYTES)
+    size = _PYTHON_CHUNK_BYTES if callable(options.tokenizer) else CHUNK_BYTES
     scratch = folder / "scratch"
     scratch.mkdir()
     words = None if given is None else given[0]

@@ -88,7 +88,8 @@ class Corpus:
         taken as they are, save that empty words are left out).
         `vocab`: the words to use, with or without counts: a Vocab, words, an Arrow table or a Parquet file; min_count
         and max_size then do not matter.
-        `threads`: that count; None: as many as there are cores. The corpus is the same for any number.
+        `threads`: that count; None: as many as there are cores. The corpus is the same for any number, unless words had
+        to be forgotten to stay within max_memory.
         `cache`: a folder; True: the user's own ($SKIPGRAD_CACHE, or skipgrad in the user's cache folder); False: build
         anew, and drop the files with the object, as is done for what can be read only once, and for Python tokenizers.
         `callback`: called with a `TextProgress` about ten times a second.
@@ -106,7 +107,7 @@ class Corpus:
             parent = Path(tempfile.gettempdir() if isinstance(cache, bool) else cache)
             with new_folder(parent) as folder:
                 build_folder(folder, found, chosen, given, workers, callback, fingerprint)
-                return cls(folder.rename(folder.with_name(f"skipgrad-{folder.name[1:]}")), temporary=True)
+                return cls(folder.rename(folder.with_name(f"skipgrad-{folder.name.strip('.')}")), temporary=True)
         place = (user_cache() if cache is True else Path(cache)) / f"{found.stem}-{fingerprint[:16]}"
         if (corpus := cls._found(place)) is not None:
             return corpus

@@ -82,6 +82,7 @@ class Vocab:
             counts = pa.table({"word": pa.array(list(counts), pa.large_string()),
                                "count": pa.array(list(counts.values()), pa.int64())})  # fmt: skip
         words, numbers = _columns(counts)
+        _check_distinct(words)
         if numbers is None:
             raise ValueError("the table of words has no column 'count'.")
         order = count_order(words, numbers, min_count, max_size)
@@ -154,6 +155,7 @@ def given_words(vocab: Any) -> tuple[Any, npt.NDArray[np.int64] | None]:
         words, counts = _columns(pa.table({"word": pa.array(list(vocab), pa.large_string())}))
     else:
         raise ValueError(f"vocab= takes a Vocab, words, an Arrow table or a Parquet file, not {type(vocab).__name__}.")
+    _check_distinct(words)
     if counts is None:
         return words, None
     order = count_order(words, counts, 0, None)
@@ -182,15 +184,18 @@ def _columns(source: Any) -> tuple[Any, npt.NDArray[np.int64] | None]:
     words = _cast(table, "word", pa.large_string(), "strings", name)
     if words.null_count or pc.any(pc.equal(words, "")).as_py():
         raise ValueError(f"{name} has empty words; filter them out.")
-    distinct = pc.count_distinct(words).as_py()
-    if distinct < len(words):
-        raise ValueError(f"{name} has {len(words) - distinct:,} words twice; group them by word first.")
     if "count" not in table.column_names:
         return words, None
     counts = _cast(table, "count", pa.int64(), "whole numbers", name)
     if counts.null_count or (len(counts) and pc.min(counts).as_py() < 0):
         raise ValueError(f"{name} has counts that are missing or negative.")
     return words, np.array(counts, np.int64)
+
+
+def _check_distinct(words: Any) -> None:
+    distinct = pc.count_distinct(words).as_py()
+    if distinct < len(words):
+        raise ValueError(f"the table of words has {len(words) - distinct:,} words twice; group them by word first.")
 
 
 def _cast(table: Any, column: str, kind: Any, what: str, name: str) -> Any:

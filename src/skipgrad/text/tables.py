@@ -55,11 +55,14 @@ def parquet_chunks(path: Path, options: TextOptions, size: int, before: int) -> 
         column = column_of(file.schema_arrow.names, options.column, str(path))
         bytes_a_row = path.stat().st_size / max(file.metadata.num_rows, 1)
         row = 0
-        for batch in file.iter_batches(_BATCH_ROWS, columns=[column]):
-            end = row + batch.num_rows
-            read = before + int(end * bytes_a_row)
-            yield from row_chunks(batch.column(0), str(path), row, read, options.lines == "document")
-            row = end
+        try:
+            for batch in file.iter_batches(_BATCH_ROWS, columns=[column]):
+                end = row + batch.num_rows
+                read = before + int(end * bytes_a_row)
+                yield from row_chunks(batch.column(0), str(path), row, read, options.lines == "document")
+                row = end
+        except (pa.ArrowException, OSError) as error:
+            raise ValueError(f"{path} is damaged, in the rows from {row + 1} on: {error}") from None
 
 
 def csv_chunks(path: Path, options: TextOptions, size: int, before: int, delimiter: str) -> Iterator[Chunk]:
