@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""What several test files need."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ import pytest
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder with evaluation files and texts; the test is skipped where it is not there."""
-    folder = Path(os.environ.get("SKIPGRAD_DATA", Path(__file__).resolve().parents[1] / "../shared/data"))
+    """The folder of benchmark texts, which is no part of the repository."""
+    folder = Path(os.environ.get("SKIPGRAD_DATA") or Path(__file__).parents[2] / "shared" / "data")
     if not folder.is_dir():
-        pytest.skip(f"needs the shared data: set SKIPGRAD_DATA, {folder} is not there")
+        pytest.skip(f"no benchmark texts in {folder}; say where they are with SKIPGRAD_DATA")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the user's cache."""
+    monkeypatch.setenv("SKIPGRAD_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
