@@ -245,7 +245,7 @@ def test_nan_in_a_table_is_found_before_anything_is_compared() -> None:
 def with_output() -> Vectors:
     padded = np.arange(96, dtype=np.float32).reshape(6, 16)
     metadata = {"dim": 5, "seed": 1, "losses": [2.5, float("nan")], "finished": True, "rate": np.float32(0.5)}
-    words = ["the", "new york", "", "a\nb", "été", "🐋"]
+    words = ["the", "new york", " ", "a\nb", "été", "🐋"]
     return make(padded[:, :5], words, output=padded[:, 5:10], metadata=metadata)
 
 
