@@ -46,10 +46,10 @@ def slow_cosines(vectors: Vectors, query: Any) -> Any:
     return rows @ query / np.linalg.norm(rows, axis=1) / np.linalg.norm(query)
 
 
-@pytest.fixture(params=[None, 700], ids=["one block", "many blocks"])
+@pytest.fixture(params=[None, 100], ids=["one block", "many blocks"])
 def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param:
-        monkeypatch.setattr(search, "BLOCK", request.param)
+        monkeypatch.setattr(search, "SCORES", request.param)
         monkeypatch.setattr(search, "BATCH", 3)
 
 
@@ -129,7 +129,7 @@ def test_search_agrees_with_sorting_everything(rows: int, dim: int, n: int, seed
     query = random.integers(-2, 3, (4, dim)).astype(np.float32)
     excluded = random.integers(-1, rows, (4, 2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "BLOCK", block * 4 * dim)
+        patch.setattr(search, "SCORES", block * len(query))
         inverse = search.inverse_norms(table)
         ids, scores = search.top(table, inverse, lambda t, i: query @ t.T, n, excluded)
     exact = query @ table.T
@@ -344,7 +344,7 @@ class Disk:
         self.calls, self.fail_at, self.error, self.dead = 0, fail_at, error, dead
         monkeypatch.setattr(folder.tempfile, "mkdtemp", self.guard(folder.tempfile.mkdtemp))
         monkeypatch.setattr(folder, "write_tables", self.guard(folder.write_tables))
-        monkeypatch.setattr(Vocab, "write", self.guard(Vocab.write))
+        monkeypatch.setattr(folder.pq, "write_table", self.guard(folder.pq.write_table))
         monkeypatch.setattr(Path, "write_bytes", self.guard(Path.write_bytes))
         monkeypatch.setattr(shutil, "rmtree", self.guard(shutil.rmtree))
         for name in ("fsync", "rename"):
@@ -497,6 +497,23 @@ def test_what_is_no_model_is_refused_with_what_to_do(tmp_path: Path) -> None:
     model = tmp_path / "x.vectors/model.json"
     model.write_text(model.read_text().replace('"format_version": 1', '"format_version": 99'))
     with pytest.raises(ValueError, match=r"format version 99.*upgrade"):
+        Vectors.load(tmp_path / "x.vectors")
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"word": ["a", "b"]},
+        {"word": ["a", "b"], "count": ["x", "y"]},
+        {"word": ["a", "b"], "count": [1, None]},
+        {"count": [2, 1]},
+    ],
+    ids=["no count", "counts that are words", "a missing count", "no word"],
+)
+def test_a_strange_vocabulary_is_refused(columns: dict[str, Any], tmp_path: Path) -> None:
+    make(np.eye(2)).save(tmp_path / "x.vectors")
+    folder.pq.write_table(pa.table(columns), tmp_path / "x.vectors/vocab.parquet")
+    with pytest.raises(ValueError, match=r"vocab\.parquet is not a whole Parquet file with the columns word and count"):
         Vectors.load(tmp_path / "x.vectors")
 
 
