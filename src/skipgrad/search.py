@@ -12,16 +12,15 @@ Ids = npt.NDArray[np.int64]
 # scores (queries, rows) of a block of rows (rows, D), given with their inverse norms (rows,)
 Scorer = Callable[[Floats, Floats], Floats]
 
-BLOCK = 2 << 20  # bytes of table a product reads: they stay in the L2 cache while queries pass over them
-ROWS = 8192  # rows at most in a block, so that the scores of a batch stay small where D is small
+SCORES = 1 << 20  # of a batch and a block: 4 MB, and few enough calls that waiting for threads does not matter
 BATCH = 256  # queries that share a pass over the table
+NORMS = 1 << 18  # numbers that are squared in float64 at a time
 EPSILON = 1e-3  # of 3CosMul, as in its paper
 ZERO = 1e-30  # a norm below this is taken for zero
 
 
-def blocks(table: Floats) -> Iterator[slice]:
-    """Slices of rows, each about BLOCK bytes."""
-    step = max(1, min(ROWS, BLOCK // max(1, table.strides[0])))
+def blocks(table: Floats, step: int) -> Iterator[slice]:
+    """Slices of `step` rows, the last mostly shorter."""
     for start in range(0, len(table), step):
         yield slice(start, min(start + step, len(table)))
 
@@ -29,7 +28,7 @@ def blocks(table: Floats) -> Iterator[slice]:
 def inverse_norms(table: Floats) -> Floats:
     """1 / |row| for every row (V floats), 0 for a row of zeros; ValueError at the first NaN or infinite number."""
     inverse = np.empty(len(table), np.float32)
-    for rows in blocks(table):
+    for rows in blocks(table, max(1, NORMS // table.shape[1])):
         block = table[rows].astype(np.float64)  # squares of float32 may not fit into float32
         norms = np.sqrt(np.einsum("ij,ij->i", block, block))
         if not np.isfinite(norms).all():
@@ -90,7 +89,7 @@ def top(table: Floats, inverse: Floats, score: Scorer, n: int, excluded: Ids) ->
     size = len(excluded)
     ids = np.full((size, n), -1, np.int64)
     best = np.full((size, n), -np.inf, np.float32)
-    for rows in blocks(table):
+    for rows in blocks(table, max(1, SCORES // max(1, size))):
         scores = score(table[rows], inverse[rows])
         query, column = np.nonzero((excluded >= rows.start) & (excluded < rows.stop))
         scores[query, excluded[query, column] - rows.start] = -np.inf

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import fasttext_vec, glove, npy, word2vec_binary, word2vec_text
-from .format import Contents, Format, check_finite, check_words, repeated
+from .format import Contents, Format, check_finite, check_not_empty, check_words, repeated
 from .safetensors import Table
 
 MODULES = (word2vec_binary, word2vec_text, fasttext_vec, glove, npy)
@@ -27,6 +27,7 @@ def read(path: Path, format: str | None, errors: str) -> tuple[Contents, Format,
         raise ValueError(f"errors={errors!r} should be 'strict' or 'replace'.")
     chosen = named(format) if format else detect(path)
     words, table = chosen.read(path, errors)
+    check_not_empty(str(path), words)
     check_finite(str(path), words, table)
     twice = repeated(words)
     dropped = pc.sum(twice).as_py()

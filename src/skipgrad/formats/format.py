@@ -27,15 +27,12 @@ class Format:
     read: Callable[[Path, str], Contents]
     write: Callable[[Path, pa.LargeStringArray, Table, bool], None]
     separators: str = SPACES  # regular expression: characters that a word cannot hold
-    allows_empty: bool = False  # whether a word may have no characters
 
 
 def check_words(format: Format, words: pa.LargeStringArray) -> None:
-    """Refuse the first word that the format would tear apart."""
-    bad = pc.match_substring_regex(words, format.separators)
-    if not format.allows_empty:
-        bad = pc.or_(bad, pc.equal(pc.binary_length(words), 0))
-    first = pc.index(bad, True).as_py()
+    """Refuse the first word that is empty or that the format would tear apart."""
+    check_not_empty("the vectors cannot be exported", words)
+    first = pc.index(pc.match_substring_regex(words, format.separators), True).as_py()
     if first >= 0:
         raise ValueError(
             f"{format.name} cannot hold the word {words[first].as_py()!r} (row {first + 1}): replace the spaces with "
@@ -61,6 +58,13 @@ def repeated(words: pa.LargeStringArray) -> pa.BooleanArray:
     new = np.empty(len(ids), bool)
     new[:1], new[1:] = True, seen[1:] > seen[:-1]
     return pa.array(~new)
+
+
+def check_not_empty(what: str, words: pa.LargeStringArray) -> None:
+    """Name the first word without characters: nobody can ask for it."""
+    first = pc.index(pc.equal(pc.binary_length(words), 0), pa.scalar(True)).as_py()
+    if first >= 0:
+        raise ValueError(f"{what}: the word of row {first + 1} is empty; remove the row.")
 
 
 def check_finite(what: str, words: pa.LargeStringArray, table: Table) -> None:

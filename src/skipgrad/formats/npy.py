@@ -72,4 +72,4 @@ def write(path: Path, words: pa.LargeStringArray, table: Table, overwrite: bool)
             names.write("".join(f"{word}\n" for word in words[start : start + (1 << 16)].to_pylist()).encode())
 
 
-FORMAT = Format("npy", ".npy", read, write, separators=r"[\n\r]", allows_empty=True)
+FORMAT = Format("npy", ".npy", read, write, separators=r"[\n\r]")
