@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import shutil
 import subprocess
@@ -65,9 +66,11 @@ def text_of(setting: Setting) -> Path:
     if not path.exists():
         WORK.mkdir(parents=True, exist_ok=True)
         with pa.input_stream(str(TEXT)) as file:
-            words = file.read(setting.words * 10).decode().split(" ")[: setting.words]
+            lines = file.read(setting.words * 10).decode().splitlines(keepends=True)
+        words_so_far = itertools.accumulate(len(line.split()) for line in lines)
+        kept = [line for line, words in zip(lines, words_so_far, strict=True) if words <= setting.words]
         with pa.output_stream(str(path)) as packed:
-            packed.write(" ".join(words).encode())
+            packed.write("".join(kept).encode())
     return path
 
 

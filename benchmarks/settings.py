@@ -62,7 +62,7 @@ class Step:
 
 
 def steps(setting: Setting, trainers: list[str], seeds: int) -> list[Step]:
-    """All runs of a setting: trainers alternate, and another one begins with each seed; one thread once, for the ratio."""
+    """All runs of a setting: trainers alternate, another one begins with each seed; skipgrad also on one thread."""
     plan = []
     for seed in range(1, seeds + 1):
         turn = (seed - 1) % len(trainers)

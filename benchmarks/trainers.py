@@ -1,7 +1,7 @@
 """One training run in a process of its own: from a compressed text to saved vectors, on two clocks.
 
-`python -m benchmarks.trainers TRAINER SETTING TEXT FOLDER STARTED` writes its times as JSON to FOLDER/times.json and the
-vectors, for the evaluator, to FOLDER/vectors.bin in word2vec's binary format.
+`python -m benchmarks.trainers TRAINER SETTING TEXT FOLDER STARTED` writes its times as JSON to FOLDER/times.json and
+the vectors, for the evaluator, to FOLDER/vectors.bin in word2vec's binary format.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCORED = "vectors.bin"
 
 
 def train_skipgrad(setting: Setting, text: Path, folder: Path, started: float) -> Times:
-    """skipgrad: corpus, model, folder of vectors."""
+    """Skipgrad: corpus, model, folder of vectors."""
     import skipgrad as sg
 
     begin = time.time()
@@ -51,7 +51,7 @@ def train_skipgrad(setting: Setting, text: Path, folder: Path, started: float) -
 
 
 def train_gensim(setting: Setting, text: Path, folder: Path, started: float) -> Times:
-    """gensim: its fastest way, a plain text that worker threads read by themselves."""
+    """Gensim: its fastest way, a plain text that worker threads read by themselves."""
     from gensim.models import Word2Vec
 
     begin = time.time()
@@ -83,7 +83,7 @@ def train_gensim(setting: Setting, text: Path, folder: Path, started: float) -> 
 
 
 def train_fasttext(setting: Setting, text: Path, folder: Path, started: float) -> Times:
-    """FastText without subwords. It counts and trains in one call; it prints its own clock, from which the parts are known."""
+    """FastText without subwords: one call counts and trains, and its own clock, which it prints, tells them apart."""
     import fasttext
 
     begin = time.time()
