@@ -81,8 +81,8 @@ def notes(records: list[Record]) -> list[str]:
         if share and alone:
             ratio = mean(values(both, "times", "raw_rate")) / mean(values(alone, "times", "raw_rate"))
             lines.append(
-                f"At D = {setting.dim} ({setting.name}) skipgrad reaches {mean(share):.0%} of the FMA peak, measured in the "
-                f"same run, and two threads are {ratio:.2f} times as fast as one."
+                f"At D = {setting.dim} ({setting.name}) skipgrad reaches {mean(share):.0%} of the FMA peak, which is "
+                f"measured in the same run, and two threads are {ratio:.2f} times as fast as one."
             )
     return lines
 

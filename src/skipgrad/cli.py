@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from json import dumps
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-import skipgrad as sg
+from skipgrad.evaluate import Analogies, WordPairs
+from skipgrad.evaluate import evaluate as score
+from skipgrad.vectors import Vectors
 
 WRONG, STOPPED = 2, 130  # exit codes: bad input; Ctrl-C, as shells count it
 
 app = App(
     name="skipgrad",
-    version=sg.__version__,
     help="Learns vectors from text, and searches them.",
     help_format="plaintext",
     result_action="return_value",
@@ -30,6 +33,7 @@ Restrict = int | None
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; an expected error is one sentence on stderr and exit code 2."""
+    warnings.formatwarning = lambda message, *_: f"{message}\n"
     try:
         result = app(arguments, exit_on_error=False, print_error=False)
         sys.stdout.flush()
@@ -44,30 +48,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @app.command
-def nearest(
-    vectors: str,
-    words: Annotated[list[str], Parameter(negative=())],
-    /,
-    *,
-    number: Number = 10,
-    restrict: Restrict = None,
-) -> None:
+def nearest(vectors: str, word: str, /, *words: str, number: Number = 10, restrict: Restrict = None) -> None:
     """Find the words whose vectors have the largest cosine with those of the given words.
 
     Parameters
     ----------
     vectors
         A folder of vectors, or a file of another program.
+    word
+        A word to find neighbours of.
     words
-        Words to find neighbours of.
+        More words.
     number
         How many neighbours each.
     restrict
         Search only so many of the most frequent words.
     """
-    opened = sg.Vectors.read(vectors)
-    found = zip(words, opened.nearest(words, number, restrict=restrict), strict=True)
-    _table(("word", "nearest", "cosine"), ((word, near, cosine) for word, row in found for near, cosine in row))
+    opened = Vectors.read(vectors)
+    found = {query: opened.nearest(query, number, restrict=restrict) for query in (word, *words)}
+    _table(("word", "nearest", "cosine"), ((query, *near) for query, row in found.items() for near in row))
 
 
 @app.command
@@ -95,7 +94,7 @@ def analogy(
         Search only so many of the most frequent words.
     """
     plus, minus = _signed(terms)
-    answers = sg.Vectors.read(vectors).analogy(plus, minus=minus, n=number, method=method, restrict=restrict)
+    answers = Vectors.read(vectors).analogy(plus, minus=minus, n=number, method=method, restrict=restrict)
     _table(("word", "score"), answers)
 
 
@@ -112,7 +111,65 @@ def similarity(vectors: str, a: str, b: str, /) -> None:
     b
         Another word.
     """
-    print(f"{sg.Vectors.read(vectors).similarity(a, b):.4f}")
+    print(f"{Vectors.read(vectors).similarity(a, b):.4f}")
+
+
+@app.command
+def evaluate(
+    vectors: str,
+    file: str,
+    /,
+    *files: str,
+    restrict: int = 30_000,
+    method: Literal["3cosadd", "3cosmul"] = "3cosadd",
+    sections: bool = False,
+    json: bool = False,
+) -> None:
+    """Score vectors with files of word pairs or analogies; intervals hold 95 % of bootstrap samples.
+
+    Parameters
+    ----------
+    vectors
+        A folder of vectors, or a file of another program.
+    file
+        Lines of two words and a score, or sections with lines of four words.
+    files
+        More files.
+    restrict
+        Ask and answer analogies only among so many of the most frequent words.
+    method
+        How cosines are combined in analogies.
+    sections
+        Show every section of the analogies.
+    json
+        Print all results as JSON.
+    """
+    opened = Vectors.read(vectors)
+    results = [score(opened, path, restrict=restrict, method=method) for path in (file, *files)]
+    if json:
+        print(dumps([result.to_dict() for result in results], indent=1))
+    else:
+        columns = ("file", "measure", "score", "95 % interval", "used", "missing")
+        _table(columns, (row for result in results for row in _scores(result, sections)))
+
+
+@app.command
+def info(vectors: str, /, *, json: bool = False) -> None:
+    """Show what vectors are, what they were trained with, and how the loss went.
+
+    Parameters
+    ----------
+    vectors
+        A folder of vectors, or a file of another program.
+    json
+        Print it as JSON.
+    """
+    opened = Vectors.read(vectors)
+    facts = {"words": len(opened), "dim": opened.dim, "tables": list(opened.tables), **opened.metadata}
+    if json:
+        print(dumps(facts, indent=1))
+    else:
+        _table(("name", "value"), _flat(facts))
 
 
 @app.command
@@ -143,9 +200,37 @@ def export(
     overwrite
         Replace a file that is there.
     """
-    opened = sg.Vectors.read(vectors)
+    opened = Vectors.read(vectors)
     opened.export(target, format, which=which, replace_spaces=replace_spaces, overwrite=overwrite)
     _note(f"Wrote {len(opened):,} words to {target}.")
+
+
+def _scores(result: WordPairs | Analogies, sections: bool) -> Iterator[tuple[object, ...]]:
+    """Rows of the table of results."""
+    if isinstance(result, WordPairs):
+        yield (
+            result.name,
+            "Spearman",
+            result.rho,
+            f"{result.low:.3f} .. {result.high:.3f}",
+            result.pairs,
+            result.missing,
+        )
+        return
+    for part in (result.total, result.semantic, result.syntactic, *(result.sections if sections else ())):
+        interval = f"{part.low:.3f} .. {part.high:.3f}"
+        yield result.name, part.name, part.accuracy, interval, part.questions, part.missing
+
+
+def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Names with dots and values of a nested mapping."""
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        elif isinstance(value, list | tuple):
+            yield prefix + name, ", ".join(f"{item:.4f}" if isinstance(item, float) else str(item) for item in value)
+        else:
+            yield prefix + name, f"{value:,}" if type(value) is int and prefix + name != "seed" else str(value)
 
 
 def _signed(terms: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -153,7 +238,8 @@ def _signed(terms: Sequence[str]) -> tuple[list[str], list[str]]:
     signs, words = ["+", *terms[1::2]], terms[::2]
     if len(signs) != len(words) or not set(signs) <= {"+", "-"}:
         raise ValueError(f"{' '.join(terms)!r} is no analogy; expected words with + or - between: king - man + woman")
-    return tuple([word for sign, word in zip(signs, words, strict=True) if sign == side] for side in "+-")
+    signed = list(zip(signs, words, strict=True))
+    return [word for sign, word in signed if sign == "+"], [word for sign, word in signed if sign == "-"]
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -189,3 +275,7 @@ def _sentence(error: Exception) -> str:
         return "There is not enough memory: give a larger --min-count or a smaller --dim."
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     return " ".join(text.split()) or type(error).__name__
+
+
+if __name__ == "__main__":
+    sys.exit(main())
