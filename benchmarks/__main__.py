@@ -1,4 +1,4 @@
-"""Trains and scores what has no record yet, then writes the README's table.
+"""Trains and scores what has no record yet, then writes the README's tables and its figure.
 
 `python -m benchmarks [d100 d300 small] [--trainers skipgrad,gensim] [--seeds 3] [--again] [--quick]`
 """
@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine, results
+from benchmarks import figure, machine, results
 from benchmarks.settings import JUDGES, QUICK, RESTRICT, RESULTS, ROOT, SETTINGS, TEXT, WORK, Setting, Step, steps
 from benchmarks.trainers import SCORED, TRAINERS, fasttext_clock
 
@@ -43,6 +43,7 @@ def main() -> None:
         print(table)
     else:
         results.rewrite(ROOT / "README.md", table)
+        figure.draw()
 
 
 def arguments() -> argparse.Namespace:

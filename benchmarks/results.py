@@ -42,10 +42,10 @@ def section(records: list[Record], setting: Setting) -> list[str]:
         return []
     text = "first million words" if setting.words else "16.9 M words"
     seeds = max(map(len, by_trainer.values()))
-    title = f"D = {setting.dim}, {setting.epochs} epochs, {text}, {seeds} seeds"
+    title = f"**{setting.name}**: D = {setting.dim}, {setting.epochs} epochs, {text}, {seeds} seeds"
     head = ["training, raw words/s", "trained words/s", "text to vectors", "peak memory"]
     head += ["analogies", "WordSim-353", "SimLex-999"]
-    lines = ["", f"| {title} | {' | '.join(head)} |", "|---" + "|--:" * len(head) + "|"]
+    lines = ["", title, "", f"| | {' | '.join(head)} |", "|---" + "|--:" * len(head) + "|"]
     base = values(by_trainer.get("gensim", []), "times", "raw_rate")
     for trainer, runs in by_trainer.items():
         raw = values(runs, "times", "raw_rate")
@@ -81,7 +81,7 @@ def notes(records: list[Record]) -> list[str]:
         if share and alone:
             ratio = mean(values(both, "times", "raw_rate")) / mean(values(alone, "times", "raw_rate"))
             lines.append(
-                f"At D = {setting.dim} ({setting.name}) skipgrad reaches {mean(share):.0%} of the FMA peak, which is "
+                f"{setting.name}: skipgrad reaches {mean(share):.0%} of the FMA peak, which is "
                 f"measured in the same run, and two threads are {ratio:.2f} times as fast as one."
             )
     return lines
