@@ -11,8 +11,8 @@ import re
 import resource
 import shutil
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,22 +30,17 @@ def train_skipgrad(setting: Setting, text: Path, folder: Path, started: float) -
     corpus = sg.Corpus.build(text, min_count=setting.min_count, cache=folder / "cache", threads=setting.threads)
     built = time.time()
     head = sg.heads.Negative(negatives=setting.negatives)
-    model = sg.SkipGram(dim=setting.dim, window=setting.window, head=head)
-    last: list[Any] = []
-    vectors = model.fit(
-        corpus,
-        epochs=setting.epochs,
-        sample=setting.sample,
-        lr=setting.lr,
-        threads=setting.threads,
-        seed=setting.seed,
-        callback=lambda now: last.__setitem__(slice(None), [now]),
-    )
+    model = sg.SkipGram(dim=setting.dim, window=setting.window, sample=setting.sample, head=head)
+    vectors = model.fit(corpus, epochs=setting.epochs, lr=setting.lr, threads=setting.threads, seed=setting.seed)
     trained = time.time()
     vectors.save(folder / "model.vectors")
     times = _times(started, begin, built, trained, corpus.words * setting.epochs)
-    times["trained_words"] = last[0].trained_words
-    times |= _roof(vectors.metadata, trained - built, setting.threads)
+    history = vectors.metadata["history"]
+    times["trained_words"] = sum(epoch["trained_words"] for epoch in history)
+    # Multiplications and additions: 6 D for a true pair, and for each noise word that a token is scored against.
+    scored = sum(epoch["pairs"] + epoch["trained_words"] * head.draws(setting.window) for epoch in history)
+    times["gflops"] = 6 * setting.dim * scored / (trained - built) / 1e9
+    times["peak_gflops"] = _peak(setting.threads)
     vectors.export(folder / SCORED)
     return times
 
@@ -147,21 +142,13 @@ def _times(started: float, begin: float, built: float, trained: float, raw_words
     }
 
 
-def _roof(metadata: Any, seconds: float, threads: int) -> Times:
-    """The kernel's share of the FMA peak: a register-only loop on as many threads, right after training."""
+def _peak(threads: int) -> float:
+    """Gflop/s of a loop of multiply-adds in registers, on as many threads at once."""
     from skipgrad import _native
 
-    peaks = [0.0] * threads
-
-    def measure(index: int) -> None:
-        peaks[index] = _native.fma_peak(1.0)
-
-    workers = [threading.Thread(target=measure, args=(index,)) for index in range(threads)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    return {"peak_gflops": sum(peaks), "gflops": metadata["flops"] / seconds / 1e9}
+    best = _native.instruction_sets()[-1]
+    with ThreadPoolExecutor(threads) as pool:
+        return sum(pool.map(lambda _: _native.fma_peak(best, 1.0), range(threads)))
 
 
 def fasttext_clock(log: str, threads: int) -> float | None:

@@ -6,7 +6,9 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from json import dumps
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter
@@ -14,8 +16,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from skipgrad.corpus import Corpus, CorpusOptions
+from skipgrad.demo import tour
 from skipgrad.evaluate import Analogies, WordPairs
 from skipgrad.evaluate import evaluate as score
+from skipgrad.formats.files import refuse_existing
+from skipgrad.heads import Negative
+from skipgrad.model import SkipGram
+from skipgrad.progress import Display
+from skipgrad.training import Training
 from skipgrad.vectors import Vectors
 
 WRONG, STOPPED = 2, 130  # exit codes: bad input; Ctrl-C, as shells count it
@@ -27,6 +36,9 @@ app = App(
     result_action="return_value",
 )
 
+FLAT = Parameter(name="*")  # the fields of a dataclass, each a flag of its name
+Output = Annotated[Path, Parameter(name=["--output", "-o"])]
+Overwrite = Annotated[bool, Parameter(negative=())]
 Number = Annotated[int, Parameter(name=["--number", "-n"])]
 Restrict = int | None
 
@@ -45,6 +57,63 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except (CycloptsError, ValueError, KeyError, OSError, ImportError, MemoryError) as error:
         return _say(_sentence(error), WRONG)
+
+
+@dataclass(frozen=True)
+class Model(SkipGram):
+    """Flags of the model and, beside them, of its head."""
+
+    head: Annotated[Negative, FLAT] = field(default_factory=Negative)
+
+
+@app.command
+def train(
+    source: str,
+    /,
+    *sources: str,
+    output: Output,
+    overwrite: Overwrite = False,
+    vocab: Path | None = None,
+    head: Literal["negative"] = "negative",
+    text: Annotated[CorpusOptions, FLAT] = CorpusOptions(),
+    model: Annotated[Model, FLAT] = Model(),
+    training: Annotated[Training, FLAT] = Training(),
+) -> int:
+    """Learn vectors from a text and save them.
+
+    Parameters
+    ----------
+    source
+        A file, a glob pattern, a folder, or - for standard input.
+    sources
+        More files.
+    output
+        The folder to save vectors in, such as animals.vectors.
+    overwrite
+        Replace vectors that are there.
+    vocab
+        Words to use, as a Parquet file with the columns word and, if there are counts, count.
+    head
+        What is asked of a word and a context.
+    text
+        How the text is read.
+    model
+        What is learned.
+    training
+        How long, and how fast.
+    """
+    refuse_existing(output, overwrite)
+    console = Console(stderr=True)
+    given = [Path(path) for path in (source, *sources)] if sources else source
+    with Display(console) as display:
+        corpus = Corpus.build(given, vocab=vocab, callback=display.reading, **_fields(text))
+    console.print(corpus.summary(), highlight=False, markup=False, soft_wrap=True)
+    with Display(console) as display:
+        vectors = model.fit(corpus, callback=display.training, **_fields(training))
+    vectors.save(output, overwrite=overwrite)
+    finished = bool(vectors.metadata["finished"])
+    _note(f"Saved {len(vectors):,} vectors to {output}{'' if finished else ', unfinished: training was stopped'}.")
+    return 0 if finished else STOPPED
 
 
 @app.command
@@ -181,7 +250,7 @@ def export(
     format: str | None = None,
     which: Literal["input", "output"] = "input",
     replace_spaces: str | None = None,
-    overwrite: bool = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write vectors for other programs: .bin, .txt, .vec, .glove or .npy.
 
@@ -203,6 +272,27 @@ def export(
     opened = Vectors.read(vectors)
     opened.export(target, format, which=which, replace_spaces=replace_spaces, overwrite=overwrite)
     _note(f"Wrote {len(opened):,} words to {target}.")
+
+
+@app.command
+def demo(*, output: Output = Path("demo.vectors"), epochs: int = 15, threads: int = Training.threads) -> int:
+    """Learn from the documentation and comments of the Python library on this machine; needs no download.
+
+    Parameters
+    ----------
+    output
+        The folder to save vectors in; what an earlier demo saved there is replaced.
+    epochs
+        Passes over the text.
+    threads
+        Threads that train; 0 takes one for each core.
+    """
+    return tour(Console(), output, epochs, threads)
+
+
+def _fields(options: Any) -> dict[str, Any]:
+    """The fields of a dataclass as keyword arguments."""
+    return {item.name: getattr(options, item.name) for item in fields(options)}
 
 
 def _scores(result: WordPairs | Analogies, sections: bool) -> Iterator[tuple[object, ...]]:

@@ -1,12 +1,25 @@
-"""A text that every machine with Python has: the documentation and comments of its Python library."""
+"""The demo: learns from a text that every machine with Python has, the documentation and comments of its library."""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from skipgrad.corpus import Corpus
+from skipgrad.heads import Negative
+from skipgrad.model import SkipGram
+from skipgrad.progress import Display
+from skipgrad.vectors import Vectors
 
 SUFFIXES = (".py", ".pyi", ".pyx", ".pxi", ".pxd")
 
@@ -22,8 +35,8 @@ _TEXT = re.compile(
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 _WORDS = re.compile(r"[^\W\d_]\w*")
 
-# Shown after training, where both sides of the sum are in the vocabulary.
-NEIGHBOURS = ("list", "file", "exception", "socket", "integer", "matrix", "thread", "january")
+# Shown after training, those of which all words are in the vocabulary.
+NEIGHBOURS = ("list", "file", "exception", "socket", "integer", "matrix", "thread", "red")
 ANALOGIES = (
     ("minimum", "min", "max"),
     ("reading", "read", "write"),
@@ -96,3 +109,46 @@ def documentation(files: Sequence[Path], progress: Callable[[int, int, int], Non
             yield from fresh
             if progress:
                 progress(done, len(files), words)
+
+
+def tour(console: Console, output: Path, epochs: int, threads: int) -> int:
+    """Collect, train, show, save, and say what to type next."""
+    files = library()
+    _say(console, f"Reading the documentation and comments of {len(files):,} files of this machine's Python library.")
+    with Display(console) as display:
+        text = documentation(files, lambda done, all, words: display.show("reading", done / all, f"{words:,} words"))
+        corpus = Corpus.build(text, min_count=5, cache=False)
+    _say(console, corpus.summary())
+    model = SkipGram(dim=100, window=5, sample=1e-3, head=Negative(negatives=5))
+    _say(console, f"\nTraining: {epochs} epochs, 100 dimensions; one sentence in 50 is held out.")
+    with Display(console) as display:
+        vectors = model.fit(corpus, epochs=epochs, lr=0.05, threads=threads, heldout=0.02, callback=display.training)
+    vectors.save(output, overwrite=True)
+    if not vectors.metadata["finished"]:
+        _say(console, f"Stopped; saved what was learned to {output}.")
+        return 130
+    _show(console, vectors)
+    command = "skipgrad" if shutil.which("skipgrad") else os.path.relpath(sys.argv[0])
+    _say(console, f"\nSaved to {output}. Now type:")
+    for line in (f"nearest {output} thread", f"analogy {output} minimum - min + max", f"info {output}"):
+        _say(console, f"  {command} {line}")
+    _say(console, f"or learn from a text of yours:\n  {command} train text.txt -o my.vectors")
+    return 0
+
+
+def _show(console: Console, vectors: Vectors) -> None:
+    """Neighbours and analogies."""
+    table = Table(box=None, title="\nNearest", title_justify="left", title_style="bold", show_header=False)
+    for word in filter(vectors.__contains__, NEIGHBOURS):
+        table.add_row(Text(word, "bold"), Text(", ".join(near for near, _ in vectors.nearest(word, 6))))
+    console.print(table)
+    table = Table(box=None, title="\nAnalogies", title_justify="left", title_style="bold", show_header=False)
+    for word, minus, plus in ANALOGIES:
+        if all(each in vectors for each in (word, minus, plus)):
+            answers = [answer for answer, _ in vectors.analogy(word, minus=minus, plus=plus, n=3)]
+            table.add_row(f"{word} - {minus} + {plus}", "=", Text(answers[0], "bold"), f"then {', '.join(answers[1:])}")
+    console.print(table)
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)

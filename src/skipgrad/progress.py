@@ -11,7 +11,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Column
 
 if TYPE_CHECKING:
-    from skipgrad import model
+    from skipgrad.counting import TextProgress
+    from skipgrad.training import Progress as TrainingProgress
 
 
 def million(number: float) -> str:
@@ -56,16 +57,16 @@ class Display:
         """Write a line that stays, above the bar."""
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
-    def reading(self, done: int, total: int | None, words: int) -> None:
+    def reading(self, now: TextProgress) -> None:
         """Show how far a corpus is read: bytes of a total, where it is known, and words."""
-        self.show("reading", done / total if total else 0.0, f"{million(words)} words")
+        self.show("reading", now.read / now.total if now.total else 0.0, f"{million(now.words)} words")
 
-    def training(self, now: model.Progress) -> None:
+    def training(self, now: TrainingProgress) -> None:
         """Show a step of `fit`: its clocks, learning rate and loss; an epoch's end leaves a line."""
-        name = f"epoch {min(now.epoch + 1, now.epochs)}/{now.epochs}"
+        name = f"epoch {now.epoch}/{now.epochs}"
         clocks = f"{million(now.raw_rate)}/s raw, {million(now.trained_rate)}/s trained"
         if now.event == "epoch":
             heldout = "" if now.heldout_loss is None else f", held out {now.heldout_loss:.4f}"
             self.keep(f"{name}: loss {now.loss:.4f}{heldout} ({clocks} words)")
-        else:
+        elif now.event == "step":
             self.show(name, now.share, f"{clocks}, lr {now.lr:.4f}, loss {now.loss:.3f}")
