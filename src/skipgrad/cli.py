@@ -32,11 +32,10 @@ WRONG, STOPPED = 2, 130  # exit codes: bad input; Ctrl-C, as shells count it
 app = App(
     name="skipgrad",
     help="Learns vectors from text, and searches them.",
-    help_format="plaintext",
+    help_format="markdown",
     result_action="return_value",
 )
 
-FLAT = Parameter(name="*")  # the fields of a dataclass, each a flag of its name
 Output = Annotated[Path, Parameter(name=["--output", "-o"])]
 Overwrite = Annotated[bool, Parameter(negative=())]
 Number = Annotated[int, Parameter(name=["--number", "-n"])]
@@ -63,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 class Model(SkipGram):
     """Flags of the model and, beside them, of its head."""
 
-    head: Annotated[Negative, FLAT] = field(default_factory=Negative)
+    head: Annotated[Negative, Parameter(name="*")] = field(default_factory=Negative)
 
 
 @app.command
@@ -75,9 +74,9 @@ def train(
     overwrite: Overwrite = False,
     vocab: Path | None = None,
     head: Literal["negative"] = "negative",
-    text: Annotated[CorpusOptions, FLAT] = CorpusOptions(),
-    model: Annotated[Model, FLAT] = Model(),
-    training: Annotated[Training, FLAT] = Training(),
+    text: Annotated[CorpusOptions, Parameter(name="*", group="Text")] = CorpusOptions(),
+    model: Annotated[Model, Parameter(name="*", group="Model")] = Model(),
+    training: Annotated[Training, Parameter(name="*", group="Training")] = Training(),
 ) -> int:
     """Learn vectors from a text and save them.
 
@@ -317,10 +316,18 @@ def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str
     for name, value in facts.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
+        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+            for number, item in enumerate(value, start=1):
+                yield f"{prefix}{name}.{number}", ", ".join(f"{key} {_short(each)}" for key, each in item.items())
         elif isinstance(value, list | tuple):
-            yield prefix + name, ", ".join(f"{item:.4f}" if isinstance(item, float) else str(item) for item in value)
+            yield prefix + name, ", ".join(map(_short, value))
         else:
-            yield prefix + name, f"{value:,}" if type(value) is int and prefix + name != "seed" else str(value)
+            yield prefix + name, str(value)
+
+
+def _short(value: object) -> str:
+    """A number of a list: four digits of a fraction, all of a count."""
+    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
 
 
 def _signed(terms: Sequence[str]) -> tuple[list[str], list[str]]:

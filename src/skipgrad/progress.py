@@ -43,7 +43,8 @@ class Display:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._bar.stop()
+        if self.console.is_terminal:
+            self._bar.stop()
 
     def show(self, name: str, share: float, facts: str) -> None:
         """Move the bar; without a terminal write a line, unless the last one was a moment ago."""
