@@ -17,7 +17,6 @@ from rich.table import Table
 from rich.text import Text
 
 from skipgrad.corpus import Corpus, CorpusOptions
-from skipgrad.demo import tour
 from skipgrad.evaluate import Analogies, WordPairs
 from skipgrad.evaluate import evaluate as score
 from skipgrad.formats.files import refuse_existing
@@ -286,6 +285,8 @@ def demo(*, output: Output = Path("demo.vectors"), epochs: int = 15, threads: in
     threads
         Threads that train; 0 takes one for each core.
     """
+    from skipgrad.demo import tour  # its process pool takes a moment to import
+
     return tour(Console(), output, epochs, threads)
 
 
