@@ -1,0 +1,1 @@
+"""skipgrad against gensim and fastText: the same text, settings, machine, run and evaluator. `make bench`."""
