@@ -24,18 +24,14 @@ struct NegativeHead {
     Fetch fetch;
     bool drawn;
 
-    double step(const Block& block, float lr, Random& random, const int32_t* ahead, int64_t n) {
+    double step(const Block& block, float lr, Random& random, const Ahead& ahead) {
         if (!drawn) draw_stratified(noise, random, now, options.draws);
         drawn = true;
         draw_stratified(noise, random, next, options.draws);
         fetch.count = fetch.next = 0;
         for (int32_t k = 0; k < options.draws; k++) fetch.add(row(tables.output, next[k], tables.stride));
-        const int64_t end = n < block.tokens + window ? n : block.tokens + window;
-        for (int64_t t = 0; t < end; t++) {
-            if (ahead[t] < 0) continue;
-            if (t < block.tokens) fetch.add(row(tables.input, ahead[t], tables.stride));
-            if (t >= window) fetch.add(row(tables.output, ahead[t], tables.stride));
-        }
+        for (int32_t k = 0; k < ahead.inputs; k++) fetch.add(row(tables.input, ahead.input[k], tables.stride));
+        for (int32_t k = 0; k < ahead.outputs; k++) fetch.add(row(tables.output, ahead.output[k], tables.stride));
         const double loss = negative_block<kUpdate>(tables, block, options, now, lr, scratch, fetch);
         fetch.some(fetch.count);
         int32_t* const used = now;
@@ -48,7 +44,7 @@ struct NegativeHead {
         scratch.lay_out(carver, options, tables.stride, window, block);
         carver.take(&now, options.draws);
         carver.take(&next, options.draws);
-        carver.take(&fetch.rows, options.draws + 2 * (block + window));
+        carver.take(&fetch.rows, options.draws + 2 * kGroup * kStreams);
         fetch.stride = tables.stride;
         drawn = false;
     }

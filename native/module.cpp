@@ -204,6 +204,7 @@ void bind_kernels(nb::module_& m) {
         .def("step", &NegativeKernel::step, "input"_a.noconvert(), "output"_a.noconvert(), "token_first"_a.noconvert(),
              "pair_place"_a.noconvert(), "noise"_a.noconvert(), "lr"_a,
              "One step on a block with the given noise words; returns the loss.");
+}
 
 // ---------------------------------------------------------------- text
 

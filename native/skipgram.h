@@ -10,10 +10,12 @@ namespace {
 // Tokens that share one draw of the window's reach: the law of a pair is the same, and the loops over the contexts of
 // neighbors have the same length, which the processor then predicts.
 constexpr int32_t kGroup = 8;
+constexpr int kStreams = 4;
 
 struct SkipGramScratch {
     int32_t* kept;  // (count) tokens that survived subsampling; sentences still end with -1
     int32_t *input, *output, *token_first, *pair_place, *place_first, *entry_token, *entry_pair;  // as in Block
+    int32_t *ahead_input, *ahead_output;                                                        // (kGroup kStreams)
 
     void lay_out(Carver& carver, int32_t window, int32_t block, int64_t count) {
         const int64_t pairs = int64_t{2} * window * block, places = pairs + block;
@@ -25,6 +27,8 @@ struct SkipGramScratch {
         carver.take(&place_first, places + 1);
         carver.take(&entry_token, pairs);
         carver.take(&entry_pair, pairs);
+        carver.take(&ahead_input, kGroup * kStreams);
+        carver.take(&ahead_output, kGroup * kStreams);
     }
     Block block() const {
         return {0, 0, 0, input, output, token_first, pair_place, place_first, entry_token, entry_pair};
@@ -39,6 +43,7 @@ inline int64_t subsample(const Shard& shard, bool heldout, Random& random, int32
         const uint64_t place = static_cast<uint64_t>(shard.position + (p - shard.ids));
         const bool is_heldout = (mix(shard.heldout_key + place) >> 32) < shard.heldout;
         const int32_t* const start = p;
+        const int64_t begin = n;
         if (is_heldout != heldout) {
             while (p < end && *p >= 0) p++;
         } else {
@@ -47,6 +52,7 @@ inline int64_t subsample(const Shard& shard, bool heldout, Random& random, int32
                 n += random.next32() <= shard.keep[*p];
             }
             totals->raw += p - start;
+            totals->trained += n - begin;
             kept[n++] = -1;
         }
         p++;
@@ -86,35 +92,84 @@ inline void add_group(const SkipGramScratch& s, int64_t start, int64_t end, int6
     }
 }
 
-// Feeds head.step(block, lr, random, ahead, n) with blocks of up to T tokens from as many sentences as fill one;
-// ahead[0 .. n-1] are the ids that come next, for the head to fetch their rows.
+// Part of a shard that is read group by group.
+struct Stream {
+    int64_t next;   // token to read
+    int64_t start;  // of its sentence
+    int64_t end;    // of its sentence; there stands -1
+    int64_t limit;  // end of the part
+
+    // Steps over sentences of less than two tokens; returns whether there is a token to read.
+    bool ready(const int32_t* kept) {
+        while (next == end && end + 1 < limit) {
+            next = start = end + 1;
+            for (end = start; kept[end] >= 0;) end++;
+            if (end - start < 2) next = end;
+        }
+        return next < end;
+    }
+};
+
+// Words whose rows the next block is likely to need.
+struct Ahead {
+    const int32_t *input, *output;
+    int32_t inputs, outputs;
+};
+
+inline Ahead look_ahead(const SkipGramScratch& s, const Stream* streams, int64_t window) {
+    Ahead ahead{s.ahead_input, s.ahead_output, 0, 0};
+    for (int k = 0; k < kStreams; k++) {
+        const int64_t next = streams[k].next, limit = streams[k].limit;
+        for (int64_t t = next; t < next + kGroup && t < limit; t++)
+            if (s.kept[t] >= 0) s.ahead_input[ahead.inputs++] = s.kept[t];
+        for (int64_t t = next + window; t < next + window + kGroup && t < limit; t++)
+            if (s.kept[t] >= 0) s.ahead_output[ahead.outputs++] = s.kept[t];
+    }
+    return ahead;
+}
+
+// Cuts kept[0 .. n-1] into kStreams parts at ends of sentences.
+inline void cut(const int32_t* kept, int64_t n, Stream* streams) {
+    int64_t start = 0;
+    for (int k = 0; k < kStreams; k++) {
+        int64_t limit = n * (k + 1) / kStreams;
+        if (limit < start) limit = start;
+        while (limit < n && limit > start && kept[limit - 1] >= 0) limit++;
+        streams[k] = {start - 1, start - 1, start - 1, limit};  // before its first sentence
+        start = limit;
+    }
+}
+
+// Feeds head.step(block, lr, random, ahead) with blocks of up to T tokens. They take groups of neighbors in turn from
+// distant parts of the shard: what all tokens of a block share is then not pushed by one topic at a time.
 template <typename Head>
 inline void skipgram(const Shard& shard, bool heldout, const SkipGramScratch& s, Head& head, Totals* totals) {
     Random random{shard.key};
     const int64_t n = subsample(shard, heldout, random, s.kept, totals);
-    const float slope = (shard.lr_end - shard.lr_begin) / static_cast<float>(n + 1);
+    const float slope = (shard.lr_end - shard.lr_begin) / static_cast<float>(totals->trained + 1);
+    Stream streams[kStreams];
+    cut(s.kept, n, streams);
     Block block = s.block();
     s.token_first[0] = s.place_first[0] = 0;
-    auto flush = [&](int64_t next) {
-        totals->loss += head.step(block, shard.lr_begin + slope * static_cast<float>(next), random, s.kept + next,
-                                  n - next);
+    int64_t read = 0;
+    for (int idle = 0, k = 0; idle < kStreams; k = (k + 1) % kStreams) {
+        Stream& stream = streams[k];
+        const bool ready = stream.ready(s.kept);
+        idle = ready ? 0 : idle + 1;
+        if (ready) {
+            const int64_t room = shard.block - block.tokens, group = room < kGroup ? room : kGroup;
+            const int64_t to = stream.next + group > stream.end ? stream.end : stream.next + group;
+            const int64_t reach = 1 + random.below(static_cast<uint32_t>(shard.window));
+            add_group(s, stream.start, stream.end, stream.next, to, reach, &block);
+            read += to - stream.next;
+            stream.next = to;
+        }
+        if (block.tokens < shard.block && (idle < kStreams || !block.tokens)) continue;
+        const Ahead ahead = look_ahead(s, streams, shard.window);
+        totals->loss += head.step(block, shard.lr_begin + slope * static_cast<float>(read), random, ahead);
         totals->pairs += block.pairs;
         block.tokens = block.places = block.pairs = 0;
-    };
-    for (int64_t start = 0, end; start < n; start = end + 1) {
-        for (end = start; s.kept[end] >= 0;) end++;
-        totals->trained += end - start;
-        if (end - start < 2) continue;
-        for (int64_t t = start; t < end;) {
-            const int64_t room = shard.block - block.tokens, group = room < kGroup ? room : kGroup;
-            const int64_t to = t + group > end ? end : t + group;
-            const int64_t reach = 1 + random.below(static_cast<uint32_t>(shard.window));
-            add_group(s, start, end, t, to, reach, &block);
-            t = to;
-            if (block.tokens == shard.block) flush(t);
-        }
     }
-    if (block.tokens) flush(n);
 }
 
 }  // namespace
