@@ -18,35 +18,37 @@ struct NegativeHead {
     const Tables& tables;
     const Noise& noise;
     const Negative& options;
-    const int32_t window;
     NegativeScratch scratch;
-    int32_t *now, *next;  // (N) noise of this block, and of the next: its rows are fetched meanwhile
     Fetch fetch;
-    bool drawn;
+    int32_t* words;  // (blocks, N') noise words of all blocks: drawn in one go, their cache misses overlap
 
-    double step(const Block& block, float lr, Random& random, const Ahead& ahead) {
-        if (!drawn) draw_stratified(noise, random, now, options.draws);
-        drawn = true;
-        draw_stratified(noise, random, next, options.draws);
+    void lay_out(Carver& carver, int32_t window, int32_t block, int64_t count) {
+        scratch.lay_out(carver, options, tables.stride, window, block);
+        carver.take(&words, (count / block + 2) * padded(options.draws));
+        carver.take(&fetch.rows, options.draws + 2 * kGroup * kStreams);
+        fetch.stride = tables.stride;
+    }
+
+    // Draws the noise of so many blocks, and of one more, whose rows the last one fetches.
+    void start(uint64_t key, int64_t blocks) {
+        Random random{mix(key)};
+        const int32_t width = padded(options.draws);
+        for (int32_t* w = words; w <= words + blocks * width; w += width) {
+            draw_stratified(noise, random, w, options.draws);
+            for (int32_t n = options.draws; n < width; n++) w[n] = -1;
+        }
+    }
+
+    double step(const Block& block, float lr, const Ahead& ahead) {
+        const int32_t* now = words;
+        words += padded(options.draws);
         fetch.count = fetch.next = 0;
-        for (int32_t k = 0; k < options.draws; k++) fetch.add(row(tables.output, next[k], tables.stride));
+        for (int32_t k = 0; k < options.draws; k++) fetch.add(row(tables.output, words[k], tables.stride));
         for (int32_t k = 0; k < ahead.inputs; k++) fetch.add(row(tables.input, ahead.input[k], tables.stride));
         for (int32_t k = 0; k < ahead.outputs; k++) fetch.add(row(tables.output, ahead.output[k], tables.stride));
         const double loss = negative_block<kUpdate>(tables, block, options, now, lr, scratch, fetch);
         fetch.some(fetch.count);
-        int32_t* const used = now;
-        now = next;
-        next = used;
         return loss;
-    }
-
-    void lay_out(Carver& carver, int32_t block) {
-        scratch.lay_out(carver, options, tables.stride, window, block);
-        carver.take(&now, options.draws);
-        carver.take(&next, options.draws);
-        carver.take(&fetch.rows, options.draws + 2 * kGroup * kStreams);
-        fetch.stride = tables.stride;
-        drawn = false;
     }
 };
 
@@ -54,8 +56,8 @@ template <bool kUpdate>
 void negative_shard(const Tables& tables, const Noise& noise, const Negative& options, const Shard& shard,
                     void* scratch, Totals* totals) {
     Carver carver{reinterpret_cast<uintptr_t>(scratch)};
-    NegativeHead<kUpdate> head{tables, noise, options, shard.window, {}, {}, {}, {}, {}};
-    head.lay_out(carver, shard.block);
+    NegativeHead<kUpdate> head{tables, noise, options, {}, {}, {}};
+    head.lay_out(carver, shard.window, shard.block, shard.count);
     SkipGramScratch loop;
     loop.lay_out(carver, shard.window, shard.block, shard.count);
     skipgram(shard, !kUpdate, loop, head, totals);
@@ -74,8 +76,8 @@ size_t negative_scratch(const Negative& options, int32_t stride, int32_t window,
     Carver carver{0};
     const Tables tables{nullptr, nullptr, 0, stride};
     const Noise noise{nullptr, nullptr, 0};
-    NegativeHead<true> head{tables, noise, options, window, {}, {}, {}, {}, {}};
-    head.lay_out(carver, block);
+    NegativeHead<true> head{tables, noise, options, {}, {}, {}};
+    head.lay_out(carver, window, block, count);
     SkipGramScratch loop;
     loop.lay_out(carver, window, block, count);
     return carver.end;

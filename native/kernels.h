@@ -39,7 +39,7 @@ struct Block {
 // Block-shared negative sampling: `draws` noise words a block stand for `negatives` per pair.
 struct Negative {
     int32_t negatives;  // K
-    int32_t draws;      // N, a multiple of 16
+    int32_t draws;      // N, a multiple of 8
 };
 
 // Part of a corpus to train on, or to evaluate: whole sentences, each ended by -1.

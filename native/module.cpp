@@ -81,7 +81,7 @@ class NegativeKernel {
         check(dim > 0 && static_cast<size_t>(dim) <= stride && stride % 16 == 0, "The stride is not a multiple of 16.");
         check(reinterpret_cast<uintptr_t>(input.data()) % 64 == 0 && reinterpret_cast<uintptr_t>(output.data()) % 64 == 0,
               "The tables are not aligned to 64 bytes.");
-        check(negatives > 0 && draws > 0 && draws % 16 == 0 && window > 0 && block > 0, "An option is out of range.");
+        check(negatives > 0 && draws > 0 && draws % 8 == 0 && window > 0 && block > 0, "An option is out of range.");
         tables_ = {input_.data(), output_.data(), dim, static_cast<int32_t>(stride)};
         fill_guide();
     }
@@ -148,7 +148,7 @@ class NegativeKernel {
                                     place_first.data(),
                                     token.data(),
                                     pair.data()};
-        std::vector<uint8_t> words(static_cast<size_t>(head_.draws) * 4 + 64);
+        std::vector<uint8_t> words(static_cast<size_t>(head_.draws) * 4 + 128, 0xff);  // -1 beyond the draws
         uint8_t* drawn = words.data() + (64 - reinterpret_cast<uintptr_t>(words.data()) % 64) % 64;
         std::memcpy(drawn, noise.data(), static_cast<size_t>(head_.draws) * 4);
         return kernels_.negative_step(tables_, block, head_, reinterpret_cast<const int32_t*>(drawn), lr, window_, aligned);

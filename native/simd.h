@@ -13,22 +13,28 @@ namespace {
 #if defined(__AVX512F__)
 constexpr int kLanes = 16;     // floats in a register
 constexpr int kPanel = 8;      // vectors of a row that are kept in registers at a time
+constexpr int kStep = 8;       // floats: rows are worked on up to their dimension rounded up to this
 constexpr int kScoreRows = 8;  // rows in a tile of scores
 #elif defined(__AVX__)
 constexpr int kLanes = 8;
 constexpr int kPanel = 4;
+constexpr int kStep = 8;
 constexpr int kScoreRows = 4;
 #else
 constexpr int kLanes = 4;
 constexpr int kPanel = 4;
+constexpr int kStep = 4;
 constexpr int kScoreRows = 4;
 #endif
 
 typedef float vfloat __attribute__((vector_size(kLanes * 4), may_alias));
+typedef float vhalf __attribute__((vector_size(kLanes * 2), may_alias));
 typedef int32_t vint __attribute__((vector_size(kLanes * 4), may_alias));
 
 SKIPGRAD_INLINE vfloat load(const float* p) { return *reinterpret_cast<const vfloat*>(p); }
 SKIPGRAD_INLINE void store(float* p, vfloat x) { *reinterpret_cast<vfloat*>(p) = x; }
+SKIPGRAD_INLINE vhalf load_half(const float* p) { return *reinterpret_cast<const vhalf*>(p); }
+SKIPGRAD_INLINE void store_half(float* p, vhalf x) { *reinterpret_cast<vhalf*>(p) = x; }
 SKIPGRAD_INLINE vint load_int(const int32_t* p) { return *reinterpret_cast<const vint*>(p); }
 SKIPGRAD_INLINE vfloat set(float x) { return x - vfloat{}; }
 SKIPGRAD_INLINE vint set_int(int32_t x) { return x - vint{}; }
@@ -95,6 +101,13 @@ struct MakeLanes<0, I...> {
     typedef Lanes<I...> type;
 };
 typedef MakeLanes<kLanes>::type AllLanes;
+
+template <int... I>
+SKIPGRAD_INLINE vfloat widen(vhalf x, Lanes<I...>) {
+    return __builtin_shufflevector(x, vhalf{}, I...);
+}
+// x in the lower half, 0 in the upper.
+SKIPGRAD_INLINE vfloat widen(vhalf x) { return widen(x, AllLanes{}); }
 
 // Halves of every group of kGroup lanes are added, for a and for b, and the sums interleaved: groups of half the size.
 template <int kGroup, int... I>

@@ -140,13 +140,14 @@ inline void cut(const int32_t* kept, int64_t n, Stream* streams) {
     }
 }
 
-// Feeds head.step(block, lr, random, ahead) with blocks of up to T tokens. They take groups of neighbors in turn from
+// Feeds head.step(block, lr, ahead) with blocks of up to T tokens. They take groups of neighbors in turn from
 // distant parts of the shard: what all tokens of a block share is then not pushed by one topic at a time.
 template <typename Head>
 inline void skipgram(const Shard& shard, bool heldout, const SkipGramScratch& s, Head& head, Totals* totals) {
     Random random{shard.key};
     const int64_t n = subsample(shard, heldout, random, s.kept, totals);
     const float slope = (shard.lr_end - shard.lr_begin) / static_cast<float>(totals->trained + 1);
+    head.start(shard.key, (totals->trained + shard.block - 1) / shard.block);
     Stream streams[kStreams];
     cut(s.kept, n, streams);
     Block block = s.block();
@@ -166,7 +167,7 @@ inline void skipgram(const Shard& shard, bool heldout, const SkipGramScratch& s,
         }
         if (block.tokens < shard.block && (idle < kStreams || !block.tokens)) continue;
         const Ahead ahead = look_ahead(s, streams, shard.window);
-        totals->loss += head.step(block, shard.lr_begin + slope * static_cast<float>(read), random, ahead);
+        totals->loss += head.step(block, shard.lr_begin + slope * static_cast<float>(read), ahead);
         totals->pairs += block.pairs;
         block.tokens = block.places = block.pairs = 0;
     }

@@ -22,75 +22,110 @@ struct Fetch {
     }
 };
 
-// Calls body(constant vectors, column) for panels of at most kPanel vectors that cover a row evenly.
+// A part of a row in registers: kVectors vectors, and half a vector more where kHalf is 1.
+template <int kVectors, int kHalf>
+struct Piece {
+    vfloat full[kVectors + 1];  // the last is never touched: there are no arrays of no elements
+    vhalf half;
+
+    SKIPGRAD_INLINE void clear() {
+        for (int v = 0; v < kVectors; v++) full[v] = vfloat{};
+        half = vhalf{};
+    }
+    SKIPGRAD_INLINE void read(const float* p) {
+        for (int v = 0; v < kVectors; v++) full[v] = load(p + v * kLanes);
+        if constexpr (kHalf) half = load_half(p + kVectors * kLanes);
+    }
+    SKIPGRAD_INLINE void add(float scale, const Piece& x) {
+        for (int v = 0; v < kVectors; v++) full[v] += set(scale) * x.full[v];
+        if constexpr (kHalf) half += (scale - vhalf{}) * x.half;
+    }
+    SKIPGRAD_INLINE void add(float scale, const float* p) {
+        for (int v = 0; v < kVectors; v++) full[v] += set(scale) * load(p + v * kLanes);
+        if constexpr (kHalf) half += (scale - vhalf{}) * load_half(p + kVectors * kLanes);
+    }
+    SKIPGRAD_INLINE void add_to(float* p) const {
+        for (int v = 0; v < kVectors; v++) store(p + v * kLanes, load(p + v * kLanes) + full[v]);
+        if constexpr (kHalf) store_half(p + kVectors * kLanes, load_half(p + kVectors * kLanes) + half);
+    }
+    // `so_far` plus the products with p, lane by lane.
+    SKIPGRAD_INLINE vfloat products(const float* p, vfloat so_far) const {
+        vfloat odd = {};
+        for (int v = 0; v < kVectors; v += 2) so_far += full[v] * load(p + v * kLanes);
+        for (int v = 1; v < kVectors; v += 2) odd += full[v] * load(p + v * kLanes);
+        if constexpr (kHalf) odd += widen(half * load_half(p + kVectors * kLanes));
+        return so_far + odd;
+    }
+};
+
+// Calls body(a Piece, column) for pieces of at most kPanel vectors that cover `width` floats of a row evenly.
 template <typename Body>
-SKIPGRAD_INLINE void for_panels(int32_t stride, Body body) {
-    const int32_t vectors = stride / kLanes;
-    const int32_t panels = (vectors + kPanel - 1) / kPanel;
-    for (int32_t p = 0, done = 0; p < panels; p++) {
-        const int32_t size = (vectors - done) / (panels - p), column = done * kLanes;
+SKIPGRAD_INLINE void for_pieces(int32_t width, Body body) {
+    const int32_t vectors = width / kLanes, half = width % kLanes != 0;
+    const int32_t pieces = vectors ? (vectors + kPanel - 1) / kPanel : 1;
+    for (int32_t p = 0, done = 0; p < pieces; p++) {
+        const int32_t size = (vectors - done) / (pieces - p), column = done * kLanes;
         done += size;
-        if (size == 1) body(Constant<1>{}, column);
-        if (size == 2) body(Constant<2>{}, column);
-        if (size == 3) body(Constant<3>{}, column);
-        if (size == 4) body(Constant<4>{}, column);
+        const int32_t kind = 2 * size + (half && p + 1 == pieces);
+        if (kind == 1) body(Piece<0, 1>{}, column);
+        if (kind == 2) body(Piece<1, 0>{}, column);
+        if (kind == 3) body(Piece<1, 1>{}, column);
+        if (kind == 4) body(Piece<2, 0>{}, column);
+        if (kind == 5) body(Piece<2, 1>{}, column);
+        if (kind == 6) body(Piece<3, 0>{}, column);
+        if (kind == 7) body(Piece<3, 1>{}, column);
+        if (kind == 8) body(Piece<4, 0>{}, column);
+        if (kind == 9) body(Piece<4, 1>{}, column);
         if constexpr (kPanel > 4) {
-            if (size == 5) body(Constant<5>{}, column);
-            if (size == 6) body(Constant<6>{}, column);
-            if (size == 7) body(Constant<7>{}, column);
-            if (size == 8) body(Constant<8>{}, column);
+            if (kind == 10) body(Piece<5, 0>{}, column);
+            if (kind == 11) body(Piece<5, 1>{}, column);
+            if (kind == 12) body(Piece<6, 0>{}, column);
+            if (kind == 13) body(Piece<6, 1>{}, column);
+            if (kind == 14) body(Piece<7, 0>{}, column);
+            if (kind == 15) body(Piece<7, 1>{}, column);
+            if (kind == 16) body(Piece<8, 0>{}, column);
+            if (kind == 17) body(Piece<8, 1>{}, column);
         }
     }
 }
 
-template <int kVectors>
-SKIPGRAD_INLINE void add_to_row(float* to, const vfloat* sum) {
-    for (int v = 0; v < kVectors; v++) store(to + v * kLanes, load(to + v * kLanes) + sum[v]);
-}
-
-// to[r] += sum_k g[r * row_step + k * step] * from[k], r < kRows, for kVectors vectors of each row.
-template <int kRows, int kVectors>
-SKIPGRAD_INLINE void add_dense_panel(float* const* to, const float* g, int64_t row_step, int64_t step,
+// to[r] += sum_k g[r * row_step + k * step] * from[k], r < kRows, for a piece of each row.
+template <int kRows, typename Part>
+SKIPGRAD_INLINE void add_dense_piece(float* const* to, const float* g, int64_t row_step, int64_t step,
                                      const float* const* from, int32_t n, int32_t column) {
-    vfloat sum[kRows][kVectors] = {};
+    Part sum[kRows];
+    for (int r = 0; r < kRows; r++) sum[r].clear();
     for (int32_t k = 0; k < n; k++) {
-        vfloat x[kVectors];
-        for (int v = 0; v < kVectors; v++) x[v] = load(from[k] + column + v * kLanes);
-        for (int r = 0; r < kRows; r++) {
-            const vfloat scale = set(g[r * row_step + k * step]);
-            for (int v = 0; v < kVectors; v++) sum[r][v] += scale * x[v];
-        }
+        Part x;
+        x.read(from[k] + column);
+        for (int r = 0; r < kRows; r++) sum[r].add(g[r * row_step + k * step], x);
     }
     // One row after the other: two of them may be the same word.
-    for (int r = 0; r < kRows; r++) add_to_row<kVectors>(to[r] + column, sum[r]);
+    for (int r = 0; r < kRows; r++) sum[r].add_to(to[r] + column);
 }
 
-// to[r] += sum_k g[r * row_step + k * step] * from[k] for all rows r < rows: 2 rows n stride flop.
+// to[r] += sum_k g[r * row_step + k * step] * from[k] for all rows r < rows: 2 rows n width flop.
 SKIPGRAD_STAGE void add_dense(float* const* to, int32_t rows, const float* g, int64_t row_step, int64_t step,
-                              const float* const* from, int32_t n, int32_t stride, Fetch& fetch) {
-    for_panels(stride, [&](auto vectors, int32_t column) {
+                              const float* const* from, int32_t n, int32_t width, Fetch& fetch) {
+    for_pieces(width, [&](auto part, int32_t column) {
         int32_t r = 0;
         for (; r + 2 <= rows; r += 2) {
             fetch.some(2);
-            add_dense_panel<2, vectors.value>(to + r, g + r * row_step, row_step, step, from, n, column);
+            add_dense_piece<2, decltype(part)>(to + r, g + r * row_step, row_step, step, from, n, column);
         }
         if (r < rows)
-            add_dense_panel<1, vectors.value>(to + r, g + r * row_step, row_step, step, from, n, column);
+            add_dense_piece<1, decltype(part)>(to + r, g + r * row_step, row_step, step, from, n, column);
     });
 }
 
 // to[r] += sum_e g[e] * from[index[e]] for the entries e = first[r] .. first[r + 1] - 1 of every row r < rows.
 SKIPGRAD_STAGE void add_sparse(float* const* to, int32_t rows, const int32_t* first, const int32_t* index,
-                               const float* g, const float* const* from, int32_t stride) {
-    for_panels(stride, [&](auto vectors, int32_t column) {
+                               const float* g, const float* const* from, int32_t width) {
+    for_pieces(width, [&](auto sum, int32_t column) {
         for (int32_t r = 0; r < rows; r++) {
-            vfloat sum[vectors.value] = {};
-            for (int32_t e = first[r]; e < first[r + 1]; e++) {
-                const float* x = from[index[e]] + column;
-                const vfloat scale = set(g[e]);
-                for (int v = 0; v < vectors.value; v++) sum[v] += scale * load(x + v * kLanes);
-            }
-            add_to_row<vectors.value>(to[r] + column, sum);
+            sum.clear();
+            for (int32_t e = first[r]; e < first[r + 1]; e++) sum.add(g[e], from[index[e]] + column);
+            sum.add_to(to[r] + column);
         }
     });
 }
@@ -98,24 +133,20 @@ SKIPGRAD_STAGE void add_sparse(float* const* to, int32_t rows, const int32_t* fi
 // scores[e] = a[r] . b[index[e]] for the entries e = first[r] .. first[r + 1] - 1 of every row r < rows. `products` holds
 // kLanes floats an entry; the entries of scores up to the next multiple of kLanes are written too.
 SKIPGRAD_STAGE void score_sparse(const float* const* a, int32_t rows, const int32_t* first, const int32_t* index,
-                                 const float* const* b, int32_t stride, float* products, float* scores) {
-    for_panels(stride, [&](auto vectors, int32_t column) {
+                                 const float* const* b, int32_t width, float* products, float* scores) {
+    for_pieces(width, [&](auto x, int32_t column) {
         for (int32_t r = 0; r < rows; r++) {
-            vfloat x[vectors.value];
-            for (int v = 0; v < vectors.value; v++) x[v] = load(a[r] + column + v * kLanes);
+            x.read(a[r] + column);
             for (int32_t e = first[r]; e < first[r + 1]; e++) {
-                const float* y = b[index[e]] + column;
-                vfloat even = column ? load(products + e * kLanes) : vfloat{}, odd = {};
-                for (int v = 0; v < vectors.value; v += 2) even += x[v] * load(y + v * kLanes);
-                for (int v = 1; v < vectors.value; v += 2) odd += x[v] * load(y + v * kLanes);
-                store(products + e * kLanes, even + odd);
+                const vfloat so_far = column ? load(products + e * kLanes) : vfloat{};
+                store(products + e * kLanes, x.products(b[index[e]] + column, so_far));
             }
         }
     });
     for (int32_t e = 0; e < first[rows]; e += kLanes) store(scores + e, sums(products + e * kLanes));
 }
 
-// packed[k * n + j] = rows[j][k]: n is a multiple of 16, k < dim rounded up to kLanes.
+// packed[k * n + j] = rows[j][k]: n is a multiple of kLanes, k < dim rounded up to kLanes.
 SKIPGRAD_STAGE void pack(const float* const* rows, int32_t n, int32_t dim, float* packed) {
     for (int32_t j = 0; j < n; j += kLanes)
         for (int32_t k = 0; k < dim; k += kLanes) {
@@ -126,38 +157,51 @@ SKIPGRAD_STAGE void pack(const float* const* rows, int32_t n, int32_t dim, float
         }
 }
 
-template <int kRows, int kVectors>
+// A tile of scores: kVectors vectors of packed rows, and half a vector more where kHalf is 1.
+template <int kRows, int kVectors, int kHalf>
 SKIPGRAD_INLINE void score_tile(const float* a, int32_t stride, int32_t dim, const float* packed, int32_t n,
                                 float* scores) {
     vfloat sum[kRows][kVectors] = {};
+    vhalf rest[kRows] = {};
     for (int32_t k = 0; k < dim; k++) {
+        const float* from = packed + static_cast<int64_t>(k) * n;
         vfloat x[kVectors];
-        for (int v = 0; v < kVectors; v++) x[v] = load(packed + static_cast<int64_t>(k) * n + v * kLanes);
+        vhalf y = {};
+        for (int v = 0; v < kVectors; v++) x[v] = load(from + v * kLanes);
+        if constexpr (kHalf) y = load_half(from + kVectors * kLanes);
         for (int r = 0; r < kRows; r++) {
-            const vfloat scale = set(a[r * stride + k]);
-            for (int v = 0; v < kVectors; v++) sum[r][v] += scale * x[v];
+            const float scale = a[r * stride + k];
+            for (int v = 0; v < kVectors; v++) sum[r][v] += set(scale) * x[v];
+            if constexpr (kHalf) rest[r] += (scale - vhalf{}) * y;
         }
     }
-    for (int r = 0; r < kRows; r++)
+    for (int r = 0; r < kRows; r++) {
         for (int v = 0; v < kVectors; v++) store(scores + r * n + v * kLanes, sum[r][v]);
+        if constexpr (kHalf) store_half(scores + r * n + kVectors * kLanes, rest[r]);
+    }
 }
 
-// scores[i * n + j] = a_i . row_j for contiguous rows a and n packed ones; `rows` is rounded up to kScoreRows.
-SKIPGRAD_STAGE void score_packed(const float* a, int32_t rows, int32_t stride, int32_t dim, const float* packed,
-                                 int32_t n, float* scores, Fetch& fetch) {
-    for (int32_t j = 0; j < n;) {
-        const bool two = j + 2 * kLanes <= n;
-        for (int32_t i = 0; i < rows; i += kScoreRows) {
-            fetch.some(2);
-            const float* x = a + static_cast<int64_t>(i) * stride;
-            float* to = scores + static_cast<int64_t>(i) * n + j;
-            if (two)
-                score_tile<kScoreRows, 2>(x, stride, dim, packed + j, n, to);
-            else
-                score_tile<kScoreRows, 1>(x, stride, dim, packed + j, n, to);
-        }
-        j += two ? 2 * kLanes : kLanes;
+template <int kVectors, int kHalf>
+SKIPGRAD_INLINE void score_columns(const float* a, int32_t rows, int32_t stride, int32_t dim, const float* packed,
+                                   int32_t n, float* scores, Fetch& fetch) {
+    for (int32_t i = 0; i < rows; i += kScoreRows) {
+        fetch.some(2);
+        score_tile<kScoreRows, kVectors, kHalf>(a + static_cast<int64_t>(i) * stride, stride, dim, packed, n,
+                                                scores + static_cast<int64_t>(i) * n);
     }
+}
+
+// scores[i * n + j] = a_i . row_j, j < used, for contiguous rows a and n packed ones; `used` is a multiple of 8, and `rows`
+// is rounded up to kScoreRows.
+SKIPGRAD_STAGE void score_packed(const float* a, int32_t rows, int32_t stride, int32_t dim, const float* packed,
+                                 int32_t n, int32_t used, float* scores, Fetch& fetch) {
+    int32_t j = 0;
+    for (; j + 2 * kLanes <= used; j += 2 * kLanes)
+        score_columns<2, 0>(a, rows, stride, dim, packed + j, n, scores + j, fetch);
+    if (used - j > kLanes)
+        score_columns<1, 1>(a, rows, stride, dim, packed + j, n, scores + j, fetch);
+    else if (used > j)
+        score_columns<1, 0>(a, rows, stride, dim, packed + j, n, scores + j, fetch);
 }
 
 }  // namespace
