@@ -98,7 +98,7 @@ def test_the_gradient_of_the_definition_is_the_slope_of_its_loss() -> None:
 
 
 def test_the_mean_gradient_over_draws_is_the_exact_one() -> None:
-    """4.5 standard errors for 2 x 20 x 8 numbers: a right estimator fails once in about 500 seeds; this seed is fixed."""
+    """4.5 standard errors for 2 x 20 x 8 numbers: a right estimator fails once in 500 seeds or so; this one is fixed."""
     words, dim, negatives = 20, 8, 5
     setup = Setup(ISAS[-1], words, dim, Negative(negatives, shared=16))
     token, contexts = 3, [0, 4, 4, 9]
@@ -193,9 +193,13 @@ def test_streams_depend_on_every_number() -> None:
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
-    [({"negatives": 0}, "negatives is 0"), ({"negatives": 65}, "from 1 to 64"), ({"exponent": float("nan")}, "exponent"),
-     ({"shared": 20}, "multiple of 16")],
-)  # fmt: skip
+    [
+        ({"negatives": 0}, "negatives is 0"),
+        ({"negatives": 65}, "from 1 to 64"),
+        ({"exponent": float("nan")}, "exponent"),
+        ({"shared": 20}, "multiple of 16"),
+    ],
+)
 def test_options_out_of_range_are_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         Negative(**options)

@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from skipgrad.corpus import Corpus, CorpusOptions
-from skipgrad.evaluate import Analogies, WordPairs
-from skipgrad.evaluate import evaluate as score
+from skipgrad.evaluation import Analogies, WordPairs
+from skipgrad.evaluation import evaluate as score
 from skipgrad.formats.files import refuse_existing
 from skipgrad.heads import Negative
 from skipgrad.model import SkipGram
