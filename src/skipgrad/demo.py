@@ -122,7 +122,7 @@ def tour(console: Console, output: Path, epochs: int, threads: int) -> int:
     model = SkipGram(dim=100, window=5, sample=1e-3, head=Negative(negatives=5))
     _say(console, f"\nTraining: {epochs} epochs, 100 dimensions; one sentence in 50 is held out.")
     with Display(console) as display:
-        vectors = model.fit(corpus, epochs=epochs, lr=0.05, threads=threads, heldout=0.02, callback=display.training)
+        vectors = model.fit(corpus, epochs=epochs, threads=threads, heldout=0.02, callback=display.training)
     vectors.save(output, overwrite=True)
     if not vectors.metadata["finished"]:
         _say(console, f"Stopped; saved what was learned to {output}.")
@@ -140,7 +140,9 @@ def _show(console: Console, vectors: Vectors) -> None:
     """Neighbours and analogies."""
     table = Table(box=None, title="\nNearest", title_justify="left", title_style="bold", show_header=False)
     for word in filter(vectors.__contains__, NEIGHBOURS):
-        table.add_row(Text(word, "bold"), Text(", ".join(near for near, _ in vectors.nearest(word, 6))))
+        table.add_row(
+            Text(word, "bold"), Text(", ".join(near for near, _ in vectors.nearest(word, 5, restrict=10_000)))
+        )
     console.print(table)
     table = Table(box=None, title="\nAnalogies", title_justify="left", title_style="bold", show_header=False)
     for word, minus, plus in ANALOGIES:
