@@ -136,6 +136,8 @@ class TestVerbs:
         ("nearest animals.vectors king --nmuber 3", "Did you mean --number?"),
         ("nearest animals.vectors king -n many", 'unable to convert "many" into int'),
         ("nearest pairs.tsv king", "expected a word and numbers"),
+        ("train --dmi 3 pairs.tsv -o new.vectors", "Unknown option: --dmi"),
+        ("train pairs.tsv", "--output"),
         ("neerest animals.vectors king", 'Did you mean "nearest"?'),
         ("analogy animals.vectors king man woman", "expected words with + or - between"),
         ("analogy animals.vectors king - man +", "expected words with + or - between"),
@@ -182,7 +184,7 @@ class TestTrain:
             "--min-count 5 --epochs 2 --lr 0.01 --threads 1 --seed 7",
         )
         assert (code, out) == (0, "")
-        assert "2,600 words in 200 sentences" in err
+        assert "2,800 words in 200 sentences" in err
         assert re.search(r"epoch 2/2: loss \d+\.\d{4} \(\d", err)
         assert err.endswith("vectors to new.vectors.\n")
         metadata = Vectors.load("new.vectors").metadata
@@ -258,6 +260,7 @@ class TestTrain:
             ("--lr 1e30", "learning rate"),
             ("--tokenizer letters", '"whitespace", "words"'),
             ("--head importance", '"negative"'),
+            ("--dmi 3", "Did you mean --dim?"),
             ("--patience 2", "held-out loss"),
             ("--format parquet", "Parquet"),
             ("-o no/where.vectors", "no is not there"),

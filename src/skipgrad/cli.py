@@ -19,7 +19,7 @@ from rich.text import Text
 from skipgrad.corpus import Corpus, CorpusOptions
 from skipgrad.evaluate import Analogies, WordPairs
 from skipgrad.evaluate import evaluate as score
-from skipgrad.formats.files import refuse_existing
+from skipgrad.formats import folder
 from skipgrad.heads import Negative
 from skipgrad.model import SkipGram
 from skipgrad.progress import Display
@@ -66,7 +66,7 @@ class Model(SkipGram):
 
 @app.command
 def train(
-    source: str,
+    source: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *sources: str,
     output: Output,
@@ -100,7 +100,9 @@ def train(
     training
         How long, and how fast.
     """
-    refuse_existing(output, overwrite)
+    if source.startswith("-") and source != "-":
+        raise ValueError(f"Unknown option: {source}. `skipgrad train --help` lists all.")
+    folder.check_target(output, overwrite)
     console = Console(stderr=True)
     given = [Path(path) for path in (source, *sources)] if sources else source
     with Display(console) as display:

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from skipgrad.corpus import Corpus
+from skipgrad.formats import folder
 from skipgrad.heads import Negative
 from skipgrad.model import SkipGram
 from skipgrad.progress import Display
@@ -113,6 +114,7 @@ def documentation(files: Sequence[Path], progress: Callable[[int, int, int], Non
 
 def tour(console: Console, output: Path, epochs: int, threads: int) -> int:
     """Collect, train, show, save, and say what to type next."""
+    folder.check_target(output, overwrite=True)
     files = library()
     _say(console, f"Reading the documentation and comments of {len(files):,} files of this machine's Python library.")
     with Display(console) as display:
