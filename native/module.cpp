@@ -316,8 +316,8 @@ void bind_text(nb::module_& m) {
                 });
                 return nb::make_tuple(counts, offsets, bytes);
             },
-            "Counts, offsets into the bytes (one more), and the bytes of all words, in the order of their "
-            "ids.")
+            nb::sig("def words(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.uint8]]"),
+            "Counts, offsets into the bytes (one more), and the bytes of all words, in the order of their ids.")
         .def("__len__", &Counter::size)
         .def_prop_ro("memory", &Counter::memory, "Bytes, the next growth of the table included.")
         .def_ro("tokens", &Counter::tokens)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -133,6 +136,8 @@ class TestVerbs:
         ("nearest animals.vectors king --nmuber 3", "Did you mean --number?"),
         ("nearest animals.vectors king -n many", 'unable to convert "many" into int'),
         ("nearest pairs.tsv king", "expected a word and numbers"),
+        ("train --dmi 3 pairs.tsv -o new.vectors", "Unknown option: --dmi"),
+        ("train pairs.tsv", "--output"),
         ("neerest animals.vectors king", 'Did you mean "nearest"?'),
         ("analogy animals.vectors king man woman", "expected words with + or - between"),
         ("analogy animals.vectors king - man +", "expected words with + or - between"),
@@ -163,6 +168,144 @@ def test_an_export_does_not_replace_a_file(capsys: pytest.CaptureFixture[str]) -
     assert Path("animals.bin").read_text() == "precious"
 
 
+ANIMALS = "the king and a man saw the queen and a woman on a whale\n" * 200
+
+
+@pytest.mark.usefixtures("folder")
+class TestTrain:
+    """Text in, a folder of vectors out."""
+
+    def test_every_option_of_the_issue(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with gzip.open("corpus.txt.gz", "wt") as file:
+            file.write(ANIMALS)
+        code, out, err = run(
+            capsys,
+            "train corpus.txt.gz -o new.vectors --dim 16 --window 3 --head negative --negatives 4 --sample 1e-2 "
+            "--min-count 5 --epochs 2 --lr 0.01 --threads 1 --seed 7",
+        )
+        assert (code, out) == (0, "")
+        assert "2,800 words in 200 sentences" in err
+        assert re.search(r"epoch 2/2: loss \d+\.\d{4} \(\d", err)
+        assert err.endswith("vectors to new.vectors.\n")
+        metadata = Vectors.load("new.vectors").metadata
+        assert metadata["options"] == {
+            "dim": 16,
+            "window": 3,
+            "sample": 0.01,
+            "head": {"name": "negative", "negatives": 4, "exponent": 0.75, "shared": 0},
+        }
+        assert metadata["training"]["seed"] == 7
+        assert len(metadata["history"]) == 2
+
+    def test_several_files_are_one_text(self, capsys: pytest.CaptureFixture[str]) -> None:
+        for name in ("a.txt", "b.txt"):
+            Path(name).write_text(ANIMALS)
+        code, _, err = run(capsys, "train a.txt b.txt -o new.vectors --dim 8 --epochs 1 --threads 1")
+        assert code == 0
+        assert "400 sentences" in err
+
+    def test_standard_input(self) -> None:
+        command = [
+            sys.executable,
+            "-m",
+            "skipgrad.cli",
+            "train",
+            "-",
+            "-o",
+            "new.vectors",
+            "--dim",
+            "8",
+            "--epochs",
+            "1",
+        ]
+        subprocess.run(command, input=ANIMALS.encode(), check=True, capture_output=True)
+        assert "whale" in Vectors.load("new.vectors")
+
+    def test_a_share_held_out_is_shown(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("a.txt").write_text(ANIMALS)
+        code, _, err = run(capsys, "train a.txt -o new.vectors --dim 8 --epochs 1 --heldout 0.2 --threads 1")
+        assert code == 0
+        assert re.search(r"held out \d\.\d{4}", err)
+
+    def test_an_existing_output_is_refused_before_anything_is_read(self, capsys: pytest.CaptureFixture[str]) -> None:
+        before = Path("animals.vectors/model.json").read_text()
+        code, _, err = run(capsys, "train nowhere.txt -o animals.vectors")
+        assert code == 2
+        assert "--overwrite" in err
+        assert Path("animals.vectors/model.json").read_text() == before
+
+    def test_overwrite_replaces_vectors(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("a.txt").write_text(ANIMALS)
+        assert run(capsys, "train a.txt -o animals.vectors --dim 8 --epochs 1 --threads 1 --overwrite")[0] == 0
+        assert Vectors.load("animals.vectors").dim == 8
+
+    def test_overwrite_does_not_replace_a_folder_of_other_things(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("thesis").mkdir()
+        Path("thesis", "chapter.txt").write_text("precious")
+        code, _, err = run(capsys, "train nowhere.txt -o thesis --overwrite")
+        assert code == 2
+        assert "chapter.txt" in err
+
+    @pytest.mark.parametrize(
+        ("options", "says"),
+        [
+            ("--dim 1", "dim is 1"),
+            ("--window 0", "window is 0"),
+            ("--negatives 65", "negatives is 65"),
+            ("--epochs 0", "epochs is 0"),
+            ("--lr nan", "lr is nan"),
+            ("--threads -1", "threads is -1"),
+            ("--min-count 0", "min_count"),
+            ("--min-count 1000000", "1000000"),
+            ("--lr 1e30", "learning rate"),
+            ("--tokenizer letters", '"whitespace", "words"'),
+            ("--head importance", '"negative"'),
+            ("--dmi 3", "Did you mean --dim?"),
+            ("--patience 2", "held-out loss"),
+            ("--format parquet", "Parquet"),
+            ("-o no/where.vectors", "no is not there"),
+        ],
+    )
+    def test_a_bad_option_is_one_sentence(self, capsys: pytest.CaptureFixture[str], options: str, says: str) -> None:
+        Path("a.txt").write_text(ANIMALS)
+        output = "" if options.startswith("-o") else "-o new.vectors"
+        code, out, err = run(capsys, f"train a.txt {output} {options}")
+        assert (code, out) == (2, "")
+        assert says in err.splitlines()[-1]
+        assert "Traceback" not in err
+        assert not Path("new.vectors").exists()
+
+    @pytest.mark.parametrize(
+        ("content", "says"),
+        [
+            (b"", "is empty"),
+            (b"a b c\n", "min_count"),
+            (b"one " * 100, "one word"),
+            (b"caf\xe9 " * 100, "UTF-8"),
+            (b"nul\x00 " * 100, "NUL"),
+        ],
+    )
+    def test_a_bad_text_is_one_sentence(self, capsys: pytest.CaptureFixture[str], content: bytes, says: str) -> None:
+        Path("bad.txt").write_bytes(content)
+        code, out, err = run(capsys, "train bad.txt -o new.vectors")
+        assert (code, out) == (2, "")
+        assert says in err.splitlines()[-1]
+
+    def test_ctrl_c_saves_what_was_learned_and_exits_130(self) -> None:
+        Path("a.txt").write_text(ANIMALS)
+        command = [sys.executable, "-m", "skipgrad.cli", "train", "a.txt", "-o", "new.vectors", "--epochs", "1000000"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as child:
+            assert child.stderr is not None
+            next(line for line in child.stderr if line.startswith("epoch 3/"))
+            child.send_signal(signal.SIGINT)
+            began = time.monotonic()
+            rest = child.stderr.read()
+            assert child.wait() == 130
+        assert time.monotonic() - began < 5  # a second, on a machine that has nothing else to do
+        assert rest.endswith("unfinished: training was stopped.\n")
+        assert Vectors.load("new.vectors").metadata["finished"] is False
+
+
 def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     from importlib.metadata import version
 
@@ -172,5 +315,5 @@ def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> N
 def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "--help")
     assert code == 0
-    for verb in ("nearest", "analogy", "similarity", "evaluate", "export", "info"):
+    for verb in ("train", "demo", "nearest", "analogy", "similarity", "evaluate", "export", "info"):
         assert verb in out

@@ -371,7 +371,7 @@ def test_each_option_is_a_flag_with_its_documentation(capsys):
     app = cyclopts.App(result_action="return_value")
 
     @app.default
-    def build(*, options: Annotated[CorpusOptions, cyclopts.Parameter(name="*")] = CorpusOptions()) -> CorpusOptions:  # noqa: B008
+    def build(*, options: Annotated[CorpusOptions, cyclopts.Parameter(name="*")] = CorpusOptions()) -> CorpusOptions:
         return options
 
     assert app(["--min-count", "3", "--tokenizer", "words", "--max-memory", "1GB", "--column", "body"]) == (

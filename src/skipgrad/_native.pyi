@@ -118,7 +118,7 @@ class Counter:
         Forgets at least half of the words, the rarest; the new ids of the old ones.
         """
 
-    def words(self) -> tuple:
+    def words(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.uint8]]:
         """
         Counts, offsets into the bytes (one more), and the bytes of all words, in the order of their ids.
         """

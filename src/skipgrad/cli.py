@@ -19,12 +19,13 @@ from rich.text import Text
 from skipgrad.corpus import Corpus, CorpusOptions
 from skipgrad.evaluation import Analogies, WordPairs
 from skipgrad.evaluation import evaluate as score
-from skipgrad.formats.files import refuse_existing
+from skipgrad.formats import folder
 from skipgrad.heads import Negative
 from skipgrad.model import SkipGram
 from skipgrad.progress import Display
 from skipgrad.training import Training
 from skipgrad.vectors import Vectors
+from skipgrad.vocab import UnknownWordError
 
 WRONG, STOPPED = 2, 130  # exit codes: bad input; Ctrl-C, as shells count it
 
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (CycloptsError, ValueError, KeyError, OSError, ImportError, MemoryError) as error:
+    except (CycloptsError, ValueError, UnknownWordError, OSError, ImportError, MemoryError) as error:
         return _say(_sentence(error), WRONG)
 
 
@@ -66,7 +67,7 @@ class Model(SkipGram):
 
 @app.command
 def train(
-    source: str,
+    source: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *sources: str,
     output: Output,
@@ -100,7 +101,9 @@ def train(
     training
         How long, and how fast.
     """
-    refuse_existing(output, overwrite)
+    if source.startswith("-") and source != "-":
+        raise ValueError(f"Unknown option: {source}. `skipgrad train --help` lists all.")
+    folder.check_target(output, overwrite)
     console = Console(stderr=True)
     given = [Path(path) for path in (source, *sources)] if sources else source
     with Display(console) as display:
@@ -371,8 +374,7 @@ def _sentence(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}."
     if isinstance(error, MemoryError):
         return "There is not enough memory: give a larger --min-count or a smaller --dim."
-    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    return " ".join(text.split()) or type(error).__name__
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ class Corpus:
         given = None if vocab is None else given_words(vocab)
         lasting = found.lasting and not callable(chosen.tokenizer)
         fingerprint = fingerprint_of(found, chosen, given) if lasting else None
-        workers = threads or min(_cores(), _MOST_THREADS)
+        workers = threads or min(cores(), _MOST_THREADS)
         if cache is False or fingerprint is None:
             parent = Path(tempfile.gettempdir() if isinstance(cache, bool) else cache)
             with new_folder(parent) as folder:
@@ -165,5 +165,6 @@ def _options(given: dict[str, Any]) -> CorpusOptions:
     return CorpusOptions(**given)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 import skipgrad
 from skipgrad import _native
+from skipgrad.corpus import Corpus, cores
 from skipgrad.vectors import Vectors
 
 if TYPE_CHECKING:
-    from skipgrad.corpus import Corpus
     from skipgrad.model import SkipGram
 
 Floats = npt.NDArray[np.float32]
@@ -122,7 +122,7 @@ class Run:
                 "The vocabulary has only one word, and there is nothing to predict: lower min_count or add text."
             )
         self.model, self.corpus, self.training, self.callback = model, corpus, training, callback
-        self.threads = training.threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        self.threads = training.threads or cores()
         self.isa = os.environ.get("SKIPGRAD_ISA") or _native.instruction_sets()[-1]
         self.input, self.output = tables(len(corpus.vocab), model.dim, training.seed)
         self.kernel = _native.NegativeKernel(
