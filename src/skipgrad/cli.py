@@ -65,6 +65,15 @@ class Model(SkipGram):
     head: Annotated[Negative, Parameter(name="*")] = field(default_factory=Negative)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reading(CorpusOptions):
+    """Flags of the text: a tokenizer of one's own is a function, and no flag can give one."""
+
+    tokenizer: Literal["whitespace", "words"] = "whitespace"
+    """What a word is: what stands between white space, or `words`: letters, digits, marks and inner apostrophes,
+    lower-cased."""
+
+
 @app.command
 def train(
     source: Annotated[str, Parameter(allow_leading_hyphen=True)],
@@ -74,7 +83,7 @@ def train(
     overwrite: Overwrite = False,
     vocab: Path | None = None,
     head: Literal["negative"] = "negative",
-    text: Annotated[CorpusOptions, Parameter(name="*", group="Text")] = CorpusOptions(),
+    text: Annotated[Reading, Parameter(name="*", group="Text")] = Reading(),
     model: Annotated[Model, Parameter(name="*", group="Model")] = Model(),
     training: Annotated[Training, Parameter(name="*", group="Training")] = Training(),
 ) -> int:
@@ -346,13 +355,15 @@ def _signed(terms: Sequence[str]) -> tuple[list[str], list[str]]:
 def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """An aligned table on a terminal; elsewhere lines with tabs, for the next program."""
     console = Console()
+    rows = list(rows)
     cells = [[f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
     if not console.is_terminal:
         print("\n".join("\t".join(row) for row in [columns, *cells]))
         return
     table = Table(box=None, header_style="dim", pad_edge=False)
     for index, column in enumerate(columns):
-        table.add_column(column, justify="right" if index and index == len(columns) - 1 else "left")
+        numbers = all(isinstance(row[index], int | float) for row in rows)
+        table.add_column(column, justify="right" if numbers else "left")
     for row in cells:
         table.add_row(*map(Text, row))
     console.print(table)
