@@ -36,7 +36,7 @@ def panel(axes: Any, records: list[dict[str, Any]], name: str) -> None:
 
 
 def draw() -> None:
-    """Write the figure and show it in the README: its background is opaque, so that it reads on a dark page as on a light one."""
+    """Write the figure, opaque so that it reads on dark pages too, and show it in the README."""
     import matplotlib as mpl
 
     mpl.use("svg")

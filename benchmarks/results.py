@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from benchmarks.settings import ROOT, SETTINGS, Setting
+from benchmarks.settings import SETTINGS, Setting
 
 Record = dict[str, Any]
 NAMES = {"skipgrad": "**skipgrad**", "gensim": "gensim", "fasttext": "fastText, no subwords"}

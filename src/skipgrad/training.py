@@ -53,7 +53,9 @@ class Training:
             raise ValueError(f"seed is {self.seed}, but must be from 0 to 2^63 - 1.")
         if not 0 <= self.heldout <= 0.5:
             raise ValueError(f"heldout is {self.heldout}, but must be from 0 to 0.5, as a share of the sentences.")
-        if self.patience < 0 or (self.patience and not self.heldout):
+        if self.patience < 0:
+            raise ValueError(f"patience is {self.patience}, but must be at least 1, or 0 to never stop early.")
+        if self.patience and not self.heldout:
             raise ValueError("patience needs a held-out loss to watch: give a share to hold out, such as heldout=0.02.")
 
 
@@ -123,7 +125,7 @@ class Run:
             )
         self.model, self.corpus, self.training, self.callback = model, corpus, training, callback
         self.threads = training.threads or cores()
-        self.isa = os.environ.get("SKIPGRAD_ISA") or _native.instruction_sets()[-1]
+        self.isa = instruction_set()
         self.input, self.output = tables(len(corpus.vocab), model.dim, training.seed)
         self.kernel = _native.NegativeKernel(
             self.isa,
@@ -327,6 +329,15 @@ def keep_thresholds(counts: npt.NDArray[np.int64], sample: float) -> npt.NDArray
     share = np.maximum(counts, 1) / max(1, int(counts.sum()))
     keep = np.sqrt(sample / share) + sample / share if sample else np.ones(len(counts))
     return (np.minimum(keep, 1.0) * (2**32 - 1)).astype(np.uint32)
+
+
+def instruction_set() -> str:
+    """The fastest instruction set of this machine, or the one that SKIPGRAD_ISA names."""
+    found = _native.instruction_sets()
+    chosen = os.environ.get("SKIPGRAD_ISA") or found[-1]
+    if chosen not in found:
+        raise ValueError(f"SKIPGRAD_ISA is {chosen!r}, but this machine has {', '.join(found)}: set it to one of them.")
+    return chosen
 
 
 def mix(*numbers: int) -> int:
