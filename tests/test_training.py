@@ -164,7 +164,7 @@ class TestLearning:
     ) -> None:
         monkeypatch.setenv("SKIPGRAD_ISA", isa)
         head = sg.heads.Negative(negatives=negatives)
-        vectors = sg.SkipGram(dim=dim, window=window, head=head, sample=0).fit(small, epochs=3, threads=1, lr=0.2)
+        vectors = sg.SkipGram(dim=dim, window=window, head=head, sample=0).fit(small, epochs=3, threads=1, lr=0.05)
         first, _, last = history(vectors, "loss")
         assert last < first
         assert np.isfinite(vectors.input).all()

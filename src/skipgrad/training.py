@@ -162,7 +162,7 @@ class Run:
         if not pairs:
             raise ValueError(
                 "No sentence has two words of the vocabulary after subsampling, so there is nothing to predict: "
-                "lower min_count, raise sample, or give longer sentences."
+                "lower min_count, set sample to 0, or give longer sentences."
             )
         record = {"epoch": epoch + 1, "loss": loss / pairs, "seconds": time.perf_counter() - began}
         record |= {"raw_words": raw, "trained_words": trained, "pairs": pairs}
