@@ -149,7 +149,7 @@ class TestLearning:
         """Random text has nothing to learn beyond its counts: soon only the training loss falls."""
         random = np.random.default_rng(0).integers(0, 200, (400, 10)).astype(str).tolist()
         corpus = sg.Corpus.build(random, min_count=1, cache=False)
-        vectors = sg.SkipGram(dim=50, sample=0).fit(corpus, epochs=60, threads=1, lr=0.2, heldout=0.2, patience=2)
+        vectors = sg.SkipGram(dim=50, sample=0).fit(corpus, epochs=60, threads=1, lr=0.05, heldout=0.2, patience=2)
         losses = history(vectors, "heldout_loss")
         assert 3 <= len(losses) < 60
         assert min(losses) == losses[-3]
@@ -164,9 +164,9 @@ class TestLearning:
     ) -> None:
         monkeypatch.setenv("SKIPGRAD_ISA", isa)
         head = sg.heads.Negative(negatives=negatives)
-        vectors = sg.SkipGram(dim=dim, window=window, head=head, sample=0).fit(small, epochs=3, threads=1, lr=0.05)
-        first, _, last = history(vectors, "loss")
-        assert last < first
+        vectors = sg.SkipGram(dim=dim, window=window, head=head, sample=0).fit(small, epochs=5, threads=1)
+        losses = history(vectors, "loss")
+        assert losses[-1] < losses[0]
         assert np.isfinite(vectors.input).all()
         assert vectors.dim == dim
 
@@ -291,7 +291,7 @@ class TestRefusals:
             make()
         assert "\n" not in str(error.value)
 
-    @pytest.mark.parametrize("lr", [1e6, 1e30])
+    @pytest.mark.parametrize("lr", [100, 1e6, 1e30])
     @pytest.mark.parametrize("threads", [1, 2])
     def test_a_learning_rate_that_makes_the_loss_infinite(self, text: sg.Corpus, lr: float, threads: int) -> None:
         with pytest.raises(ValueError, match=r"learning rate .* is too large\. Try a tenth of it\."):

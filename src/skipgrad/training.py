@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float32]
 
+LOST = 1e6  # nats a pair: a model that is this wrong does not come back
+
 
 @dataclass(frozen=True)
 class Training:
@@ -216,11 +218,11 @@ class Run:
             self.lr(epoch, end / len(words)),
             self.memory(),
         )
-        if not math.isfinite(sums[3]):
+        if not sums[3] <= LOST * max(1, sums[2]):  # NaN is not smaller either
             self.stopping = True
             raise ValueError(
-                f"The loss became {sums[3]} in epoch {epoch + 1}: the learning rate {self.training.lr} is too large. "
-                "Try a tenth of it."
+                f"The loss became {sums[3] / max(1, sums[2]):.3g} a pair in epoch {epoch + 1}: the learning rate "
+                f"{self.training.lr:g} is too large. Try a tenth of it."
             )
         if update:
             with self.lock:
