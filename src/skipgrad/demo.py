@@ -10,6 +10,7 @@ import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from random import Random
 
 from rich.console import Console
 from rich.table import Table
@@ -119,7 +120,9 @@ def tour(console: Console, output: Path, epochs: int, threads: int) -> int:
     _say(console, f"Reading the documentation and comments of {len(files):,} files of this machine's Python library.")
     with Display(console) as display:
         text = documentation(files, lambda done, all, words: display.show("reading", done / all, f"{words:,} words"))
-        corpus = Corpus.build(text, min_count=5, cache=False)
+        shuffled = list(text)
+        Random(1).shuffle(shuffled)  # neighboring files repeat each other, and the last ones read would weigh most
+        corpus = Corpus.build(shuffled, min_count=5, cache=False)
     _say(console, corpus.summary())
     model = SkipGram(dim=100, window=5, sample=1e-3, head=Negative(negatives=5))
     _say(console, f"\nTraining: {epochs} epochs, 100 dimensions; one sentence in 50 is held out.")
