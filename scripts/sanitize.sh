@@ -1,8 +1,9 @@
 #!/bin/sh
 # Builds the native module with the address and undefined-behaviour sanitizers into build/sanitize and runs the tests
-# that call it, or those that are named.
+# that call it most directly, or those that are named.
 set -eu
 cd "$(dirname "$0")/.."
+[ $# -gt 0 ] || set -- tests/test_negative.py tests/test_text.py tests/test_vocab.py
 site=build/sanitize/site
 rm -rf "$site"
 python -m pip install --quiet --quiet --no-deps --no-build-isolation --target "$site" \
@@ -15,4 +16,4 @@ preload="$($compiler -print-file-name=libasan.so) $($compiler -print-file-name=l
 # -S: the editable install in site-packages would otherwise bring the module without sanitizers.
 LD_PRELOAD=$preload ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
     PYTHONPATH="$site:$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
-    python -S -m pytest -m "not slow" -p no:cacheprovider "${@:-tests/test_native.py}"
+    python -S -m pytest -m "not slow" -p no:cacheprovider "$@"
