@@ -117,6 +117,14 @@ class TestVerbs:
         lines = [line.rstrip() for line in os.read(terminal, 10_000).decode().splitlines()]
         assert lines == ["word  nearest  cosine", "king  queen    0.8004", "king  man      0.4490"]
 
+    def test_a_terminal_shows_text_on_the_left_and_numbers_on_the_right(self) -> None:
+        terminal, inner = pty.openpty()
+        command = [sys.executable, "-m", "skipgrad.cli", "info", "animals.vectors"]
+        subprocess.run(command, stdout=inner, check=True, env={**os.environ, "TERM": "dumb", "COLUMNS": "80"})
+        lines = [line.rstrip() for line in os.read(terminal, 10_000).decode().splitlines()]
+        assert "dim        4" in lines
+        assert "losses     2.5000, 2.2500" in lines
+
     def test_a_reader_that_has_seen_enough_is_no_error(self) -> None:
         command = f"{sys.executable} -m skipgrad.cli info animals.vectors | true"
         done = subprocess.run(
@@ -157,6 +165,42 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(line: str, says: str, capsys:
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert says in err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("empty.bin", b"", "is empty"),
+        ("huge.bin", b"1000000000000 100\nking " + bytes(400), "says 1,000,000,000,000 words"),
+        ("negative.bin", b"5 -3\nking " + bytes(40), "-3 dimensions; both must be 1 or more"),
+        ("cut.bin", b"5 3\nking " + bytes(12), "is cut, or its header is wrong"),
+        ("huge.txt", b"1000000000000 2\nking 1 2\n", "says 1,000,000,000,000 words"),
+        ("cut.txt", b"3 2\nking 1 2\n", "3"),
+        ("nan.txt", b"2 2\nking 1 2\nman nan 1\n", "row 2, the word 'man', has NaN"),
+    ],
+)
+def test_vectors_that_cannot_be_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes, says: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    code, out, err = run(capsys, f"nearest {tmp_path / name} king")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert says in err
+
+
+def test_a_word_with_a_space_is_not_exported_as_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    vocab = Vocab(pa.array(["new york", "whale"], pa.large_string()), np.array([2, 1]))
+    Vectors(vocab, np.eye(2, dtype=np.float32)).save("towns.vectors")
+    code, _, err = run(capsys, "export towns.vectors towns.txt")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "'new york'" in err
+    assert "--replace-spaces" in err
+    assert not Path("towns.txt").exists()
+    assert run(capsys, "export towns.vectors towns.txt --replace-spaces _")[0] == 0
+    assert run(capsys, "similarity towns.txt new_york whale")[1] == "0.0000\n"
 
 
 @pytest.mark.usefixtures("folder")
@@ -279,6 +323,7 @@ class TestTrain:
         ("content", "says"),
         [
             (b"", "is empty"),
+            (b"one\ntwo\n" * 100, "nothing to predict"),
             (b"a b c\n", "min_count"),
             (b"one " * 100, "one word"),
             (b"caf\xe9 " * 100, "UTF-8"),
@@ -290,6 +335,46 @@ class TestTrain:
         code, out, err = run(capsys, "train bad.txt -o new.vectors")
         assert (code, out) == (2, "")
         assert says in err.splitlines()[-1]
+
+    @pytest.mark.parametrize(
+        ("source", "says"),
+        [
+            ("missing.txt", "no file 'missing.txt'"),
+            ("*.nowhere", "no file matches"),
+            ("bare", "no text in the folder bare"),
+            ("table.csv", "say which column holds the text"),
+            ("table.csv --column text", "has no column 'text'; there are: id, body"),
+            ("cut.txt.gz", "gzip data stops in the middle"),
+            ("cut.txt.zst", "zstd data stops in the middle"),
+            ("plain.txt.gz", "not valid gzip data"),
+        ],
+    )
+    def test_a_source_without_text_is_one_sentence(
+        self, capsys: pytest.CaptureFixture[str], source: str, says: str
+    ) -> None:
+        Path("bare").mkdir()
+        Path("table.csv").write_text("id,body\n1,the king\n" * 9)
+        Path("plain.txt.gz").write_text(ANIMALS)
+        noise = np.random.default_rng(0).bytes(50_000).hex()  # what does not compress to a few bytes
+        for name, kind in (("cut.txt.gz", "gzip"), ("cut.txt.zst", "zstd")):
+            with pa.CompressedOutputStream(name, kind) as file:
+                file.write((noise + ANIMALS).encode())
+            Path(name).write_bytes(Path(name).read_bytes()[:-100])
+        code, out, err = run(capsys, f"train {source} -o new.vectors")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert says in err
+        assert not Path("new.vectors").exists()
+
+    def test_a_full_disk_loses_nothing(self) -> None:
+        Path("a.txt").write_text(ANIMALS)
+        before = Path("animals.vectors/vectors.safetensors").read_bytes()
+        train = f"{sys.executable} -m skipgrad.cli train a.txt -o animals.vectors --overwrite --dim 1000 --epochs 1"
+        command = ["bash", "-c", f"ulimit -f 20; {train}"]  # no file of more than 20 blocks of 1,024 bytes
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert done.stderr.endswith("animals.vectors was not written: File too large.\n")
+        assert Path("animals.vectors/vectors.safetensors").read_bytes() == before
+        assert not [path.name for path in Path.cwd().iterdir() if "tmp" in path.name or path.name.startswith(".")]
 
     def test_ctrl_c_saves_what_was_learned_and_exits_130(self) -> None:
         Path("a.txt").write_text(ANIMALS)
