@@ -19,7 +19,7 @@ import cyclopts
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skipgrad import building
@@ -47,7 +47,6 @@ def natural_text(words: int, seed: int = 1) -> str:
 
 
 @given(SENTENCES)
-@settings(deadline=None)
 def test_what_goes_in_comes_out(sentences):
     corpus = Corpus.build(sentences, min_count=1)
     assert sentences_of(corpus) == [s for s in sentences if s]
@@ -101,7 +100,6 @@ def test_any_number_of_threads_gives_the_same_files(tmp_path, monkeypatch, token
 
 
 @given(st.lists(st.integers(0, 3), max_size=60), st.integers(1, 7), st.integers(1, 20))
-@settings(deadline=None)
 def test_long_sentences_are_split_and_counted(kinds, longest, size):
     sentences = [["w"] * (kind * 5) for kind in kinds]
     if not any(sentences):
