@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from benchmarks.settings import ROOT, SETTINGS, Setting
+from benchmarks.settings import SETTINGS, Setting
 
 Record = dict[str, Any]
 NAMES = {"skipgrad": "**skipgrad**", "gensim": "gensim", "fasttext": "fastText, no subwords"}
@@ -99,7 +99,7 @@ def rewrite(readme: Path, text: str) -> None:
     before, _, rest = old.partition(BEGIN)
     _, marker, after = rest.partition(END)
     if not marker:
-        raise ValueError(f"{readme.relative_to(ROOT)} has no lines {BEGIN!r} and {END!r}.")
+        raise ValueError(f"{readme.name} has no lines {BEGIN!r} and {END!r}.")
     readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 
