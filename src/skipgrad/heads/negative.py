@@ -57,7 +57,7 @@ class Negative:
         weights = np.where(counts > 0, np.maximum(counts, 1).astype(np.float64) ** self.exponent, 0.0)
         cumulative = np.cumsum(weights)
         scaled = np.minimum(cumulative * (2.0**64 / cumulative[-1]), np.nextafter(2.0**64, 0))
-        units = scaled.astype(np.uint64)
+        units: npt.NDArray[np.uint64] = scaled.astype(np.uint64)
         units[cumulative >= cumulative[-1]] = np.iinfo(np.uint64).max
         return units
 
@@ -104,7 +104,7 @@ def exact_gradient(
 ) -> tuple[float, Doubles, Doubles]:
     """The expected loss of one token and its gradients, summed over all words instead of drawn.
 
-    L = sum_c [-log sigmoid(v . u_c) + K sum_{w != c} q_w -log sigmoid(-v . u_w)], without the draws that hit the context.
+    L = sum_c [-log sigmoid(v . u_c) + K sum_{w != c} q_w -log sigmoid(-v . u_w)], draws of the context left out.
     """
     scores = output @ v
     weights = negatives * (len(contexts) * q)
