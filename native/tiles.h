@@ -74,8 +74,7 @@ SKIPGRAD_STAGE void add_dense(float* const* to, int32_t rows, const float* g, in
             fetch.some(2);
             add_dense_panel<2, vectors.value>(to + r, g + r * row_step, row_step, step, from, n, column);
         }
-        if (r < rows)
-            add_dense_panel<1, vectors.value>(to + r, g + r * row_step, row_step, step, from, n, column);
+        if (r < rows) add_dense_panel<1, vectors.value>(to + r, g + r * row_step, row_step, step, from, n, column);
     });
 }
 

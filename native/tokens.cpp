@@ -24,9 +24,7 @@ uint64_t mix(uint64_t a, uint64_t b) {
     return static_cast<uint64_t>(m) ^ static_cast<uint64_t>(m >> 64);
 }
 
-uint64_t hash_of(uint64_t low, uint64_t high) {
-    return mix(low ^ 0xa0761d6478bd642f, high ^ 0xe7037ed1a0b428db);
-}
+uint64_t hash_of(uint64_t low, uint64_t high) { return mix(low ^ 0xa0761d6478bd642f, high ^ 0xe7037ed1a0b428db); }
 
 }  // namespace
 

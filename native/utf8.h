@@ -14,9 +14,7 @@ inline uint64_t load8(const char* p) {
     return x;
 }
 
-inline bool ascii_space(unsigned char c) {
-    return c == ' ' || (c >= 9 && c <= 13) || (c >= 28 && c <= 31);
-}
+inline bool ascii_space(unsigned char c) { return c == ' ' || (c >= 9 && c <= 13) || (c >= 28 && c <= 31); }
 
 // The white space of str.split().
 inline bool is_space(uint32_t c) {

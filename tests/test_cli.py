@@ -12,12 +12,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from skipgrad import cli
+from skipgrad.heads import HEADS
 from skipgrad.vectors import Vectors
 from skipgrad.vocab import Vocab
 
@@ -240,6 +242,9 @@ class TestTrain:
         }
         assert metadata["training"]["seed"] == 7
         assert len(metadata["history"]) == 2
+
+    def test_every_head_can_be_named(self) -> None:
+        assert set(get_args(get_type_hints(cli.train)["head"])) == set(HEADS)
 
     def test_several_files_are_one_text(self, capsys: pytest.CaptureFixture[str]) -> None:
         for name in ("a.txt", "b.txt"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy import stats
 
@@ -37,9 +38,7 @@ class Setup:
             head.block(window),
         )  # fmt: skip
 
-    def sentence_block(
-        self, tokens: int
-    ) -> tuple[list[int], list[list[int]], list[np.ndarray[Any, np.dtype[np.int32]]]]:
+    def sentence_block(self, tokens: int) -> tuple[list[int], list[list[int]], list[npt.NDArray[np.int32]]]:
         """Neighbors in a sentence: tokens, their contexts, and the same as the kernel's arrays, with shared places."""
         sentence = self.random.integers(0, self.words, tokens, dtype=np.int32)
         first, places, contexts = [0], [], []
@@ -100,7 +99,7 @@ def test_the_gradient_of_the_definition_is_the_slope_of_its_loss() -> None:
 
 
 def test_the_mean_gradient_over_draws_is_the_exact_one() -> None:
-    """4.5 standard errors for 2 x 20 x 8 numbers: a right estimator fails once in about 500 seeds."""
+    """4.5 standard errors, 2 x 20 x 8 numbers: a right estimator fails once in about 500 seeds; this one is fixed."""
     words, dim, negatives = 20, 8, 5
     setup = Setup(ISAS[-1], words, dim, Negative(negatives, shared=16))
     token, contexts = 3, [0, 4, 4, 9]

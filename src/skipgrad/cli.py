@@ -34,6 +34,7 @@ app = App(
     help="Learns vectors from text, and searches them.",
     help_format="markdown",
     result_action="return_value",
+    suppress_keyboard_interrupt=False,
 )
 
 Output = Annotated[Path, Parameter(name=["--output", "-o"])]
