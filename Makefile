@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard scripts/setup.sh native/* native/*/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check stubs bench docs wheel sanitize clean
+.PHONY: help run test check format bench docs wheel sanitize clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -19,14 +19,16 @@ test: $(VENV)/ready ## Run all tests but the slow ones
 check: $(VENV)/ready ## Lint, format, types, stubs, symbols, paths
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check.sh
 
-stubs: $(VENV)/ready ## Write the stubs of the native module anew
+format: $(VENV)/ready ## Format all code, and write the stubs of the native module anew
+	@$(BIN)/ruff format --quiet .
+	@find native -name '*.cpp' -o -name '*.h' | xargs $(BIN)/clang-format -i
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/stubs.sh src/skipgrad/_native.pyi
 
 bench: $(VENV)/bench ## Train skipgrad, gensim and fastText on the same text; BENCH="d100 d300 small" chooses
 	@$(BIN)/python -m benchmarks $(BENCH)
 
-docs: $(VENV)/ready ## Run the examples in README and docs
-	@$(BIN)/python -m pytest --doctest-glob='*.md' README.md docs
+docs: $(VENV)/ready ## Check the documents: examples in docstrings and README run, links lead somewhere
+	@$(BIN)/python -m pytest src tests/test_repository.py
 
 wheel: $(VENV)/ready ## Build a wheel into dist/
 	@$(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .

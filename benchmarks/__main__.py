@@ -42,7 +42,7 @@ def main() -> None:
     if options.quick:
         print(table)
     else:
-        results.rewrite(ROOT / "README.md", table)
+        results.rewrite(ROOT / "README.md", "benchmark", table)
         figure.draw()
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from statistics import mean
 from typing import Any
 
-from benchmarks.results import groups, read, values
+from benchmarks.results import groups, read, rewrite, values
 from benchmarks.settings import RESULTS, ROOT, SETTINGS
 
 COLOURS = {"skipgrad": "#d1495b", "gensim": "#30638e", "fasttext": "#7a7a7a"}
 LABELS = {"skipgrad": "skipgrad", "gensim": "gensim", "fasttext": "fastText"}
+PICTURE = "![Training speed against accuracy, for skipgrad, gensim and fastText](docs/figure.svg)"
 PANELS = {"d100": "100 dimensions, 5 epochs", "d300": "300 dimensions, 5 epochs"}
 
 
@@ -35,7 +36,7 @@ def panel(axes: Any, records: list[dict[str, Any]], name: str) -> None:
 
 
 def draw() -> None:
-    """Write the figure: its background is opaque, so that it reads on a dark page as on a light one."""
+    """Write the figure, opaque so that it reads on dark pages too, and show it in the README."""
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -54,6 +55,7 @@ def draw() -> None:
     panels[0][0].set_ylabel("Google analogies right, %")
     figure.tight_layout()
     figure.savefig(ROOT / "docs" / "figure.svg", facecolor="white", metadata={"Date": None})
+    rewrite(ROOT / "README.md", "figure", PICTURE)
 
 
 if __name__ == "__main__":

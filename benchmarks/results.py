@@ -9,11 +9,10 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from benchmarks.settings import ROOT, SETTINGS, Setting
+from benchmarks.settings import SETTINGS, Setting
 
 Record = dict[str, Any]
 NAMES = {"skipgrad": "**skipgrad**", "gensim": "gensim", "fasttext": "fastText, no subwords"}
-BEGIN, END = "<!-- benchmark: begin, written by `make bench` -->", "<!-- benchmark: end -->"
 
 
 def read(folder: Path) -> list[Record]:
@@ -93,14 +92,15 @@ def table(records: list[Record], settings: Iterable[Setting]) -> str:
     return "\n".join([*sections, *notes(records)]).strip() if sections else "No benchmark has run yet: `make bench`."
 
 
-def rewrite(readme: Path, text: str) -> None:
-    """Put the tables between the markers of the README."""
+def rewrite(readme: Path, name: str, text: str) -> None:
+    """Put a text between the markers of that name in the README."""
+    begin, end = f"<!-- {name}: begin, written by `make bench` -->", f"<!-- {name}: end -->"
     old = readme.read_text(encoding="utf-8")
-    before, _, rest = old.partition(BEGIN)
-    _, marker, after = rest.partition(END)
+    before, _, rest = old.partition(begin)
+    _, marker, after = rest.partition(end)
     if not marker:
-        raise ValueError(f"{readme.relative_to(ROOT)} has no lines {BEGIN!r} and {END!r}.")
-    readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+        raise ValueError(f"{readme.name} has no lines {begin!r} and {end!r}.")
+    readme.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
 
 
 def _millions(numbers: list[float]) -> str:

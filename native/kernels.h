@@ -46,11 +46,11 @@ struct Negative {
 struct Shard {
     const int32_t* ids;
     int64_t count;
-    int64_t position;        // of ids[0] in the corpus: a sentence is held out by its position
-    const uint32_t* keep;    // (V) probability to keep a token, times 2^32 - 1
-    uint64_t key;            // of the random stream: a function of seed, epoch and position
-    uint64_t heldout_key;    // a function of the seed
-    uint64_t heldout;        // share of the sentences that is held out, times 2^32
+    int64_t position;      // of ids[0] in the corpus: a sentence is held out by its position
+    const uint32_t* keep;  // (V) probability to keep a token, times 2^32 - 1
+    uint64_t key;          // of the random stream: a function of seed, epoch and position
+    uint64_t heldout_key;  // a function of the seed
+    uint64_t heldout;      // share of the sentences that is held out, times 2^32
     int32_t window;
     int32_t block;           // T, tokens a block
     float lr_begin, lr_end;  // learning rate, linear over the shard
@@ -73,8 +73,8 @@ struct Kernels {
     // The loss of the sentences that are held out; the tables are only read.
     void (*negative_evaluate)(const Tables&, const Noise&, const Negative&, const Shard&, void* scratch, Totals*);
     // One step on a block with the given noise words (N): updates the tables, returns the loss.
-    double (*negative_step)(const Tables&, const Block&, const Negative&, const int32_t* noise, float lr, int32_t window,
-                            void* scratch);
+    double (*negative_step)(const Tables&, const Block&, const Negative&, const int32_t* noise, float lr,
+                            int32_t window, void* scratch);
     // Runs a register-only loop of fused multiply-adds and returns how many flop it did: the machine's peak.
     double (*fma_loop)(int64_t rounds);
 };

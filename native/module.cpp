@@ -79,8 +79,9 @@ class NegativeKernel {
         check(output.shape(0) == words && output.shape(1) == stride, "The two tables differ in shape.");
         check(cumulative.shape(0) == words && keep.shape(0) == words, "The tables and the words differ in number.");
         check(dim > 0 && static_cast<size_t>(dim) <= stride && stride % 16 == 0, "The stride is not a multiple of 16.");
-        check(reinterpret_cast<uintptr_t>(input.data()) % 64 == 0 && reinterpret_cast<uintptr_t>(output.data()) % 64 == 0,
-              "The tables are not aligned to 64 bytes.");
+        check(
+            reinterpret_cast<uintptr_t>(input.data()) % 64 == 0 && reinterpret_cast<uintptr_t>(output.data()) % 64 == 0,
+            "The tables are not aligned to 64 bytes.");
         check(negatives > 0 && draws > 0 && draws % 8 == 0 && window > 0 && block > 0, "An option is out of range.");
         tables_ = {input_.data(), output_.data(), dim, static_cast<int32_t>(stride)};
         fill_guide();
@@ -91,12 +92,12 @@ class NegativeKernel {
     }
 
     // Trains on (or, with update = false, evaluates) the sentences ids, which stand at `position` of the corpus.
-    Sums run(bool update, Vector<const int32_t> ids, int64_t position, uint64_t key, uint64_t heldout_key, double heldout,
-             float lr_begin, float lr_end, Vector<uint8_t> scratch) const {
+    Sums run(bool update, Vector<const int32_t> ids, int64_t position, uint64_t key, uint64_t heldout_key,
+             double heldout, float lr_begin, float lr_end, Vector<uint8_t> scratch) const {
         const int64_t count = static_cast<int64_t>(ids.shape(0));
         check(count == 0 || ids.data()[count - 1] == -1, "The last sentence does not end with -1.");
         void* aligned = align(scratch, this->scratch(count));
-        const skipgrad::Shard shard{ids.data(), count,  position, keep_.data(), key,      heldout_key,
+        const skipgrad::Shard shard{ids.data(),     count,   position, keep_.data(), key,   heldout_key,
                                     share(heldout), window_, block_,   lr_begin,     lr_end};
         const skipgrad::Noise noise{cumulative_.data(), guide_.data(), guide_bits_};
         skipgrad::Totals totals{0, 0, 0, 0.0};
@@ -125,7 +126,8 @@ class NegativeKernel {
         check(token_first.shape(0) == input.shape(0) + 1 && token_first.data()[tokens] == pairs,
               "token_first does not fit the tokens and pairs.");
         check(static_cast<int32_t>(noise.shape(0)) == head_.draws, "The noise words differ in number from draws.");
-        check(pairs <= 2 * window_ * tokens && places <= pairs + tokens, "There are more pairs than the window permits.");
+        check(pairs <= 2 * window_ * tokens && places <= pairs + tokens,
+              "There are more pairs than the window permits.");
         std::vector<int32_t> place_first(static_cast<size_t>(places) + 1), token(pair_place.shape(0)), pair(token);
         for (int32_t p = 0; p < pairs; p++) place_first[static_cast<size_t>(pair_place.data()[p]) + 1]++;
         for (size_t j = 0; j < output.shape(0); j++) place_first[j + 1] += place_first[j];
@@ -136,7 +138,8 @@ class NegativeKernel {
                 token[entry] = i;
                 pair[entry] = p;
             }
-        std::vector<uint8_t> memory(kernels_.negative_scratch(head_, tables_.stride, window_, tokens, 0) + 64);
+        // Filled with NaN: what a kernel has not written must not matter.
+        std::vector<uint8_t> memory(kernels_.negative_scratch(head_, tables_.stride, window_, tokens, 0) + 64, 0xff);
         uint8_t* aligned = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
         const skipgrad::Block block{tokens,
                                     places,
@@ -151,7 +154,8 @@ class NegativeKernel {
         std::vector<uint8_t> words(static_cast<size_t>(head_.draws) * 4 + 128, 0xff);  // -1 beyond the draws
         uint8_t* drawn = words.data() + (64 - reinterpret_cast<uintptr_t>(words.data()) % 64) % 64;
         std::memcpy(drawn, noise.data(), static_cast<size_t>(head_.draws) * 4);
-        return kernels_.negative_step(tables_, block, head_, reinterpret_cast<const int32_t*>(drawn), lr, window_, aligned);
+        return kernels_.negative_step(tables_, block, head_, reinterpret_cast<const int32_t*>(drawn), lr, window_,
+                                      aligned);
     }
 
   private:
@@ -191,8 +195,8 @@ void bind_kernels(nb::module_& m) {
     m.def("fma_peak", &fma_peak, "isa"_a, "seconds"_a = 0.2,
           "Gflop/s of one core in a loop of fused multiply-adds that touches registers only.");
     nb::class_<NegativeKernel>(m, "NegativeKernel", "Negative sampling on a pair of tables.")
-        .def(nb::init<const std::string&, Table, Table, int32_t, Vector<const uint64_t>, Vector<const uint32_t>, int32_t,
-                      int32_t, int32_t, int32_t>(),
+        .def(nb::init<const std::string&, Table, Table, int32_t, Vector<const uint64_t>, Vector<const uint32_t>,
+                      int32_t, int32_t, int32_t, int32_t>(),
              "isa"_a, "input"_a.noconvert(), "output"_a.noconvert(), "dim"_a, "cumulative"_a.noconvert(),
              "keep"_a.noconvert(), "negatives"_a, "draws"_a, "window"_a, "block"_a)
         .def("scratch", &NegativeKernel::scratch, "count"_a,
@@ -215,9 +219,7 @@ using Classes = nb::ndarray<const uint32_t, nb::shape<0x110000>, nb::c_contig, n
 template <typename T>
 using Made = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
-const char* chars(const Text& text) {
-    return reinterpret_cast<const char*>(text.data());
-}
+const char* chars(const Text& text) { return reinterpret_cast<const char*>(text.data()); }
 
 // A new NumPy array with room for `room` elements, of which fill(data) says how many it wrote. Pages that are
 // not written are never given memory, so a generous room costs nothing.
@@ -266,14 +268,12 @@ void bind_text(nb::module_& m) {
                     return self.feed(chars(text), text.size(), ends, inside, ids);
                 });
             },
-            "text"_a.noconvert(), "ends"_a, "inside"_a,
-            "The ids of the words of valid UTF-8, -1 for each newline.")
+            "text"_a.noconvert(), "ends"_a, "inside"_a, "The ids of the words of valid UTF-8, -1 for each newline.")
         .def(
             "feed_tokens",
             [](Counter& self, Text data, Offsets words, Offsets sentences) {
                 return make_array<int32_t>(words.size() + sentences.size(), [&](int32_t* ids) {
-                    return self.feed_tokens(chars(data), words.data(), sentences.data(), sentences.size() - 1,
-                                            ids);
+                    return self.feed_tokens(chars(data), words.data(), sentences.data(), sentences.size() - 1, ids);
                 });
             },
             "data"_a.noconvert(), "words"_a.noconvert(), "sentences"_a.noconvert(),
@@ -283,8 +283,7 @@ void bind_text(nb::module_& m) {
             [](Counter& self, Text data, Offsets words) {
                 self.restrict_to(chars(data), words.data(), words.size() - 1);
             },
-            "data"_a.noconvert(), "words"_a.noconvert(),
-            "Gives these words ids in their order, and no other word any.")
+            "data"_a.noconvert(), "words"_a.noconvert(), "Gives these words ids in their order, and no other word any.")
         .def(
             "merge",
             [](Counter& self, const Counter& other) {
@@ -316,16 +315,15 @@ void bind_text(nb::module_& m) {
                 });
                 return nb::make_tuple(counts, offsets, bytes);
             },
-            "Counts, offsets into the bytes (one more), and the bytes of all words, in the order of their "
-            "ids.")
+            nb::sig("def words(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.uint8]]"),
+            "Counts, offsets into the bytes (one more), and the bytes of all words, in the order of their ids.")
         .def("__len__", &Counter::size)
         .def_prop_ro("memory", &Counter::memory, "Bytes, the next growth of the table included.")
         .def_ro("tokens", &Counter::tokens)
         .def_ro("too_long", &Counter::too_long)
         .def_ro("pruned_words", &Counter::pruned_words)
         .def_ro("pruned_tokens", &Counter::pruned_tokens);
-    nb::class_<Encoder>(m, "Encoder",
-                        "Turns a counter's ids into ids of the vocabulary, and sentences into blocks.")
+    nb::class_<Encoder>(m, "Encoder", "Turns a counter's ids into ids of the vocabulary, and sentences into blocks.")
         .def(nb::init<int64_t, int64_t>(), "max_sentence"_a, "block"_a)
         .def(
             "feed",

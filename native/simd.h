@@ -57,7 +57,7 @@ SKIPGRAD_INLINE bool any(vint x) {
 SKIPGRAD_INLINE vfloat exp_negative(vfloat x) {
     vfloat t = x * 1.44269504f;
     t = -126.0f > t ? set(-126.0f) : t;
-    const vint whole = __builtin_convertvector(t - 0.5f, vint);  // t <= 0: truncation rounds to nearest
+    const vint whole = __builtin_convertvector(t - 0.5f, vint);   // t <= 0: truncation rounds to nearest
     const vfloat f = t - __builtin_convertvector(whole, vfloat);  // in [-0.5, 0.5]
     vfloat p = f * 1.326697039e-3f + 9.675459746e-3f;
     p = p * f + 5.550742616e-2f;
@@ -113,8 +113,7 @@ SKIPGRAD_INLINE vfloat widen(vhalf x) { return widen(x, AllLanes{}); }
 template <int kGroup, int... I>
 SKIPGRAD_INLINE vfloat fold(vfloat a, vfloat b, Lanes<I...>) {
     constexpr int half = kGroup / 2;
-    const vfloat low =
-        __builtin_shufflevector(a, b, (I / kGroup * kGroup + I % half + (I / half % 2 ? kLanes : 0))...);
+    const vfloat low = __builtin_shufflevector(a, b, (I / kGroup * kGroup + I % half + (I / half % 2 ? kLanes : 0))...);
     const vfloat high =
         __builtin_shufflevector(a, b, (I / kGroup * kGroup + half + I % half + (I / half % 2 ? kLanes : 0))...);
     return low + high;

@@ -15,7 +15,7 @@ constexpr int kStreams = 4;
 struct SkipGramScratch {
     int32_t* kept;  // (count) tokens that survived subsampling; sentences still end with -1
     int32_t *input, *output, *token_first, *pair_place, *place_first, *entry_token, *entry_pair;  // as in Block
-    int32_t *ahead_input, *ahead_output;                                                        // (kGroup kStreams)
+    int32_t *ahead_input, *ahead_output;                                                          // (kGroup kStreams)
 
     void lay_out(Carver& carver, int32_t window, int32_t block, int64_t count) {
         const int64_t pairs = int64_t{2} * window * block, places = pairs + block;

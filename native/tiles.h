@@ -113,8 +113,7 @@ SKIPGRAD_STAGE void add_dense(float* const* to, int32_t rows, const float* g, in
             fetch.some(2);
             add_dense_piece<2, decltype(part)>(to + r, g + r * row_step, row_step, step, from, n, column);
         }
-        if (r < rows)
-            add_dense_piece<1, decltype(part)>(to + r, g + r * row_step, row_step, step, from, n, column);
+        if (r < rows) add_dense_piece<1, decltype(part)>(to + r, g + r * row_step, row_step, step, from, n, column);
     });
 }
 
@@ -157,7 +156,7 @@ SKIPGRAD_STAGE void pack(const float* const* rows, int32_t n, int32_t dim, float
         }
 }
 
-// A tile of scores: kVectors vectors of packed rows, and half a vector more where kHalf is 1.
+// A tile of scores: kVectors vectors of packed rows, and half a vector more where kHalf is 1, with 0 in its other half.
 template <int kRows, int kVectors, int kHalf>
 SKIPGRAD_INLINE void score_tile(const float* a, int32_t stride, int32_t dim, const float* packed, int32_t n,
                                 float* scores) {
@@ -177,7 +176,7 @@ SKIPGRAD_INLINE void score_tile(const float* a, int32_t stride, int32_t dim, con
     }
     for (int r = 0; r < kRows; r++) {
         for (int v = 0; v < kVectors; v++) store(scores + r * n + v * kLanes, sum[r][v]);
-        if constexpr (kHalf) store_half(scores + r * n + kVectors * kLanes, rest[r]);
+        if constexpr (kHalf) store(scores + r * n + kVectors * kLanes, widen(rest[r]));
     }
 }
 

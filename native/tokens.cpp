@@ -4,26 +4,14 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "utf8.h"
+
 namespace skipgrad {
 namespace {
 
-constexpr uint64_t ONES = 0x0101010101010101, HIGHS = 0x8080808080808080;
 constexpr size_t FIRST_SLOTS = 1024;
-constexpr uint64_t MASK[9] = {0,
-                              0xff,
-                              0xffff,
-                              0xffffff,
-                              0xffffffff,
-                              0xffffffffff,
-                              0xffffffffffff,
-                              0xffffffffffffff,
-                              0xffffffffffffffff};
-
-uint64_t load8(const char* p) {
-    uint64_t x;
-    std::memcpy(&x, p, 8);
-    return x;
-}
+constexpr uint64_t MASK[9] = {
+    0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff, 0xffffffffffffffff};
 
 uint64_t load(const char* p, size_t n) {  // n <= 8 bytes, zero-padded
     uint64_t x = 0;
@@ -36,74 +24,7 @@ uint64_t mix(uint64_t a, uint64_t b) {
     return static_cast<uint64_t>(m) ^ static_cast<uint64_t>(m >> 64);
 }
 
-uint64_t hash_of(uint64_t low, uint64_t high) {
-    return mix(low ^ 0xa0761d6478bd642f, high ^ 0xe7037ed1a0b428db);
-}
-
-bool ascii_space(unsigned char c) {
-    return c == ' ' || (c >= 9 && c <= 13) || (c >= 28 && c <= 31);
-}
-
-// The white space of str.split().
-bool is_space(uint32_t c) {
-    if (c < 128) return ascii_space(static_cast<unsigned char>(c));
-    return c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 ||
-           c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
-}
-
-// Decodes one character; text that is not valid gives some character, but never reads behind `end`.
-uint32_t decode(const char*& p, const char* end) {
-    auto c = static_cast<unsigned char>(*p++);
-    if (c < 0xc0) return c;
-    int more = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
-    uint32_t code = c & (0x3f >> more);
-    for (; more && p < end; more--) code = code << 6 | (static_cast<unsigned char>(*p++) & 0x3f);
-    return code <= 0x10ffff ? code : 0xfffd;
-}
-
-char* encode(uint32_t c, char* p) {
-    if (c < 0x80) {
-        *p++ = static_cast<char>(c);
-    } else if (c < 0x800) {
-        *p++ = static_cast<char>(0xc0 | c >> 6);
-        *p++ = static_cast<char>(0x80 | (c & 0x3f));
-    } else if (c < 0x10000) {
-        *p++ = static_cast<char>(0xe0 | c >> 12);
-        *p++ = static_cast<char>(0x80 | (c >> 6 & 0x3f));
-        *p++ = static_cast<char>(0x80 | (c & 0x3f));
-    } else {
-        *p++ = static_cast<char>(0xf0 | c >> 18);
-        *p++ = static_cast<char>(0x80 | (c >> 12 & 0x3f));
-        *p++ = static_cast<char>(0x80 | (c >> 6 & 0x3f));
-        *p++ = static_cast<char>(0x80 | (c & 0x3f));
-    }
-    return p;
-}
-
-// The end of the word at p, by single characters.
-const char* space_after(const char* p, const char* end) {
-    while (p < end) {
-        const char* next = p;
-        if (is_space(decode(next, end))) return p;
-        p = next;
-    }
-    return end;
-}
-
-// The length of the valid UTF-8 sequence at p (not ASCII), or 0.
-int sequence_length(const unsigned char* p, size_t left) {
-    auto in = [&](size_t i, int low, int high) { return i < left && p[i] >= low && p[i] <= high; };
-    unsigned char c = p[0];
-    if (c >= 0xc2 && c <= 0xdf) return in(1, 0x80, 0xbf) ? 2 : 0;
-    if (c >= 0xe0 && c <= 0xef)
-        return in(1, c == 0xe0 ? 0xa0 : 0x80, c == 0xed ? 0x9f : 0xbf) && in(2, 0x80, 0xbf) ? 3 : 0;
-    if (c >= 0xf0 && c <= 0xf4)
-        return in(1, c == 0xf0 ? 0x90 : 0x80, c == 0xf4 ? 0x8f : 0xbf) && in(2, 0x80, 0xbf) &&
-                       in(3, 0x80, 0xbf)
-                   ? 4
-                   : 0;
-    return 0;
-}
+uint64_t hash_of(uint64_t low, uint64_t high) { return mix(low ^ 0xa0761d6478bd642f, high ^ 0xe7037ed1a0b428db); }
 
 }  // namespace
 
@@ -135,12 +56,10 @@ size_t last_break(const char* text, size_t size, const uint32_t* classes) {
     for (size_t i = size; i > 0; i--) {
         if ((text[i - 1] & 0xc0) == 0x80) continue;
         auto at = reinterpret_cast<const unsigned char*>(text) + i - 1;
-        if (*at >= 0x80 && !sequence_length(at, size - i + 1))
-            continue;  // not valid, or not all of it is here
+        if (*at >= 0x80 && !sequence_length(at, size - i + 1)) continue;  // not valid, or not all of it is here
         const char* next = text + i - 1;
         uint32_t c = decode(next, text + size);
-        if (classes ? !(classes[c] & (IS_WORD | IS_JOINER)) : is_space(c))
-            return static_cast<size_t>(next - text);
+        if (classes ? !(classes[c] & (IS_WORD | IS_JOINER)) : is_space(c)) return static_cast<size_t>(next - text);
     }
     return 0;
 }
@@ -172,8 +91,7 @@ Counter::Slot* Counter::find(const Key& key) {
     for (size_t i = key.hash & mask;; i = (i + 1) & mask) {
         Slot& slot = table_[i];
         if (slot.length == key.length && slot.low == key.low) {
-            if (key.length <= 16 ? slot.high == key.high
-                                 : !std::memcmp(&arena_[slot.high], key.at, key.length))
+            if (key.length <= 16 ? slot.high == key.high : !std::memcmp(&arena_[slot.high], key.at, key.length))
                 return &slot;
         }
         if (slot.length == 0) return &slot;
@@ -192,8 +110,7 @@ int32_t Counter::intern(const Key& key, int64_t count) {
         rebuild(2 * table_.size());
         slot = find(key);
     }
-    *slot = {key.low, key.length > 16 ? arena_.size() : key.high, count, key.length,
-             static_cast<int32_t>(size())};
+    *slot = {key.low, key.length > 16 ? arena_.size() : key.high, count, key.length, static_cast<int32_t>(size())};
     arena_.insert(arena_.end(), key.at, key.at + key.length);
     starts_.push_back(arena_.size());
     return slot->id;
@@ -246,8 +163,8 @@ size_t Counter::feed(const char* text, size_t size, bool ends, bool inside, int3
     return static_cast<size_t>(out_ - ids);
 }
 
-size_t Counter::feed_tokens(const char* data, const int64_t* words, const int64_t* sentences,
-                            size_t n_sentences, int32_t* ids) {
+size_t Counter::feed_tokens(const char* data, const int64_t* words, const int64_t* sentences, size_t n_sentences,
+                            int32_t* ids) {
     out_ = ids;
     for (size_t s = 0; s < n_sentences; s++) {
         for (int64_t w = sentences[s]; w < sentences[s + 1]; w++) {
@@ -261,8 +178,7 @@ size_t Counter::feed_tokens(const char* data, const int64_t* words, const int64_
 }
 
 void Counter::restrict_to(const char* data, const int64_t* words, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        intern(key_of(data + words[i], static_cast<size_t>(words[i + 1] - words[i])), 0);
+    for (size_t i = 0; i < n; i++) intern(key_of(data + words[i], static_cast<size_t>(words[i + 1] - words[i])), 0);
     frozen_ = true;
 }
 
@@ -398,8 +314,7 @@ void Counter::prune(int32_t* renumbered) {
             pruned_words++;
             pruned_tokens += by_id[i]->count;
         } else {
-            renumbered[i] =
-                kept.intern(key_of(&arena_[starts_[i]], starts_[i + 1] - starts_[i]), by_id[i]->count);
+            renumbered[i] = kept.intern(key_of(&arena_[starts_[i]], starts_[i + 1] - starts_[i]), by_id[i]->count);
         }
     }
     table_.swap(kept.table_);

@@ -11,9 +11,8 @@ constexpr int32_t UNKNOWN = -2;         // a word that has no id: too long, or n
 constexpr size_t LONGEST_WORD = 65535;  // bytes; what is longer is no word
 
 // What the `words` tokenizer knows of a code point: 0x110000 entries, lower << 2 | flags.
-constexpr uint32_t IS_WORD = 1;  // part of a word
-constexpr uint32_t IS_JOINER =
-    2;  // part of a word only between two word characters: the apostrophe of "don't"
+constexpr uint32_t IS_WORD = 1;    // part of a word
+constexpr uint32_t IS_JOINER = 2;  // part of a word only between two word characters: the apostrophe of "don't"
 
 // The position of the first byte that is not valid UTF-8, or is NUL; -1 where there is none.
 int64_t invalid_utf8(const char* text, size_t size);

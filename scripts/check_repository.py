@@ -19,7 +19,7 @@ def stale_stubs() -> Iterator[str]:
         fresh = Path(folder, "_native.pyi")
         subprocess.run([ROOT / "scripts/stubs.sh", fresh], check=True, stdout=subprocess.DEVNULL)
         if not STUBS.exists() or STUBS.read_text() != fresh.read_text():
-            yield f"{STUBS.relative_to(ROOT)} is not what the native module says: run `make stubs` and commit it."
+            yield f"{STUBS.relative_to(ROOT)} is not what the native module says: run `make format` and commit it."
 
 
 def weak_symbols() -> Iterator[str]:

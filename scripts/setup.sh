@@ -11,10 +11,11 @@ command -v "$python" >/dev/null || {
 }
 "$python" scripts/check_machine.py
 
+export PIP_QUIET=2 PIP_DISABLE_PIP_VERSION_CHECK=1
 echo "Setting up $venv (once, about a minute) ..."
 # An old pip knows neither dependency groups nor recent wheel tags: --upgrade-deps brings a new one.
 [ -x "$venv/bin/python" ] || "$python" -m venv --upgrade-deps "$venv"
-pip="$venv/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt"
+pip="$venv/bin/python -m pip install --constraint constraints.txt"
 # Built with the environment's own CMake and Ninja, so that a rebuild compiles only what changed.
 $pip scikit-build-core nanobind cmake ninja
 $pip --no-build-isolation --editable ".[$extras]"

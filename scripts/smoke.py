@@ -20,7 +20,8 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         text, vectors = Path(folder, "text.txt"), Path(folder, "small.vectors")
         text.write_text("\n".join(SENTENCES * 50))
-        command = [sys.executable, "-m", "skipgrad.cli", "train", text, "-o", vectors, "--dim", "8", "--epochs", "2"]
+        options = ["-o", str(vectors), "--dim", "8", "--epochs", "2"]
+        command = [sys.executable, "-m", "skipgrad.cli", "train", str(text), *options]
         subprocess.run(command, check=True, cwd=folder)
         near = sg.Vectors.load(vectors).nearest("cat", n=3)
     print(f"skipgrad works: near cat are {', '.join(word for word, _ in near)}")

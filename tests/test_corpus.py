@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import io
 import itertools
+import os
 import random
 import resource
 import subprocess
@@ -11,17 +13,18 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import cyclopts
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skipgrad import building
 from skipgrad.corpus import Corpus, CorpusOptions
-from skipgrad.text import Chunk
+from skipgrad.text.tokenizers import words
 from skipgrad.vocab import Vocab
 
 WORD = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
@@ -44,7 +47,6 @@ def natural_text(words: int, seed: int = 1) -> str:
 
 
 @given(SENTENCES)
-@settings(deadline=None)
 def test_what_goes_in_comes_out(sentences):
     corpus = Corpus.build(sentences, min_count=1)
     assert sentences_of(corpus) == [s for s in sentences if s]
@@ -98,7 +100,6 @@ def test_any_number_of_threads_gives_the_same_files(tmp_path, monkeypatch, token
 
 
 @given(st.lists(st.integers(0, 3), max_size=60), st.integers(1, 7), st.integers(1, 20))
-@settings(deadline=None)
 def test_long_sentences_are_split_and_counted(kinds, longest, size):
     sentences = [["w"] * (kind * 5) for kind in kinds]
     if not any(sentences):
@@ -364,10 +365,61 @@ def test_the_benchmark_text(shared_data: Path):
     assert Corpus.build(shared_data / "enwiki2015_text8.txt.zst").ids[:2].tolist() == corpus.ids[:2].tolist()
 
 
-def test_options_are_one_dataclass_with_a_sentence_for_each_field():
-    names = CorpusOptions.__dataclass_fields__
-    assert {"min_count", "max_size", "max_memory", "max_sentence", "column", "format", "tokenizer"} <= set(names)
+def test_each_option_is_a_flag_with_its_documentation(capsys):
+    app = cyclopts.App(result_action="return_value")
+
+    @app.default
+    def build(*, options: Annotated[CorpusOptions, cyclopts.Parameter(name="*")] = CorpusOptions()) -> CorpusOptions:
+        return options
+
+    assert app(["--min-count", "3", "--tokenizer", "words", "--max-memory", "1GB", "--column", "body"]) == (
+        CorpusOptions(min_count=3, tokenizer="words", max_memory="1GB", column="body")
+    )
+    app(["--help"])
+    shown = capsys.readouterr().out
+    for name in CorpusOptions.__dataclass_fields__:
+        assert "--" + name.replace("_", "-") in shown
+    for part in ("Words that occur less often", "Longer sentences are split", "lower-cased", "U+FFFD"):
+        assert part in shown
 
 
-def test_chunks_know_their_place():
-    assert Chunk(b"ab", "x", 3).checked("strict").start == 3
+@pytest.mark.parametrize("tokenizer", ["whitespace", "words"])
+def test_korean_is_split_as_python_splits_it(shared_data: Path, tokenizer):
+    path = shared_data / "korean_wikipedia.txt.zst"
+    with pa.CompressedInputStream(pa.OSFile(str(path)), "zstd") as stream:
+        text = stream.read().decode()
+    expected = collections.Counter(text.split() if tokenizer == "whitespace" else words(text))
+    vocab = Corpus.build(path, min_count=1, tokenizer=tokenizer).vocab
+    assert dict(zip(vocab, vocab.counts.tolist(), strict=True)) == expected
+
+
+def test_standard_input_is_read_once(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"to be\nor not to be\n")))
+    corpus = Corpus.build("-", min_count=2)
+    assert sentences_of(corpus) == [["to", "be"], ["to", "be"]]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    with pytest.raises(ValueError, match="standard input is empty"):
+        Corpus.build("-")
+
+
+def test_a_vocabulary_of_one_word_is_a_corpus():
+    assert sentences_of(Corpus.build(["a a", "a"], min_count=1)) == [["a", "a"], ["a"]]
+
+
+def test_what_killed_builds_left_is_swept(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("a b")
+    old, new = tmp_path / "cache" / ".building-old", tmp_path / "cache" / ".building-new"
+    for folder in (old, new):
+        folder.mkdir(parents=True)
+    os.utime(old, (1, 1))
+    Corpus.build(path, min_count=1, cache=tmp_path / "cache")
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_words_that_are_too_long_are_reported(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("a " + "x" * 70_000)
+    corpus = Corpus.build(path, min_count=1)
+    assert (corpus.words, list(corpus.vocab)) == (2, ["a"])
+    assert "1 words of more than 65,535 bytes were left out" in corpus.summary()

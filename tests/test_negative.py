@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy import stats
 
@@ -37,7 +38,7 @@ class Setup:
             head.block(window),
         )  # fmt: skip
 
-    def sentence_block(self, tokens: int) -> tuple[list[int], list[list[int]], list[np.ndarray[Any, np.dtype[np.int32]]]]:
+    def sentence_block(self, tokens: int) -> tuple[list[int], list[list[int]], list[npt.NDArray[np.int32]]]:
         """Neighbors in a sentence: tokens, their contexts, and the same as the kernel's arrays, with shared places."""
         sentence = self.random.integers(0, self.words, tokens, dtype=np.int32)
         first, places, contexts = [0], [], []
@@ -98,7 +99,7 @@ def test_the_gradient_of_the_definition_is_the_slope_of_its_loss() -> None:
 
 
 def test_the_mean_gradient_over_draws_is_the_exact_one() -> None:
-    """4.5 standard errors for 2 x 20 x 8 numbers: a right estimator fails once in about 500 seeds; this seed is fixed."""
+    """4.5 standard errors, 2 x 20 x 8 numbers: a right estimator fails once in about 500 seeds; this one is fixed."""
     words, dim, negatives = 20, 8, 5
     setup = Setup(ISAS[-1], words, dim, Negative(negatives, shared=16))
     token, contexts = 3, [0, 4, 4, 9]
@@ -193,16 +194,20 @@ def test_streams_depend_on_every_number() -> None:
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
-    [({"negatives": 0}, "negatives is 0"), ({"negatives": 65}, "from 1 to 64"), ({"exponent": float("nan")}, "exponent"),
-     ({"shared": 20}, "multiple of 16")],
-)  # fmt: skip
+    [
+        ({"negatives": 0}, "negatives is 0"),
+        ({"negatives": 65}, "from 1 to 64"),
+        ({"exponent": float("nan")}, "exponent"),
+        ({"shared": 20}, "multiple of 8"),
+    ],
+)
 def test_options_out_of_range_are_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         Negative(**options)
 
 
-def test_a_noise_row_moves_by_at_most_32_gradients() -> None:
+def test_a_noise_row_moves_by_at_most_40_gradients() -> None:
     for window in (1, 2, 5, 10, 50):
         for negatives in (1, 5, 20, 64):
             head = Negative(negatives)
-            assert head.block(window) * negatives * (window + 1) / head.draws(window) <= 32
+            assert head.block(window) * negatives * (window + 1) / head.draws(window) <= 40

@@ -93,12 +93,11 @@ def test_constraints_pin_versions_and_name_no_place() -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][\w.]*", pin) for pin in pins)
 
 
-def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    [example] = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    assert len([line for line in example.splitlines() if line]) == 8
+@pytest.mark.parametrize("document", ["README.md", "docs/guide/training.md"])
+def test_the_python_of_a_document_runs(document: str, tmp_path: Path) -> None:
+    [example] = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL)
     with gzip.open(tmp_path / "corpus.txt.gz", "wt") as file:
-        file.write("the king and a man saw the queen and a woman on a whale\n" * 200)
+        file.write("the king and a man saw the queen and a woman on a whale\n" * 20_000)
     environment = {**os.environ, "SKIPGRAD_CACHE": str(tmp_path / "cache")}
     run = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr

@@ -333,8 +333,25 @@ def test_missing_columns_list_those_there_are(tmp_path, name):
         read(tmp_path / name, column="text")
     with pytest.raises(ValueError, match=r"say which column holds the text with column=...; there are: n, body"):
         read(tmp_path / name)
-    with pytest.raises(ValueError, match=r"what is needed is text, or lists of words|not JSON lines"):
-        read(pa.table({"n": [1.5]})) if name != "a.jsonl" else read(tmp_path / name, column="n")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [([1.5], "double"), ([True], "bool"), ([[1.5]], "double"), ([{"a": 1}], "struct"), ([[["a"]]], "list")],
+)
+def test_columns_that_hold_no_text(values, kind):
+    with pytest.raises(ValueError, match=rf"the table: the column holds {kind}.*; what is needed is text, or lists"):
+        read(pa.table({"n": values}))
+
+
+def test_a_damaged_parquet_file_is_named(tmp_path):
+    path = tmp_path / "a.parquet"
+    _parquet(path, [[f"word{i}"] for i in range(10_000)])
+    data = bytearray(path.read_bytes())
+    data[4 : len(data) * 3 // 4] = bytes(len(data) * 3 // 4 - 4)
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"a\.parquet is damaged, in the rows from 1 on"):
+        read(path, column="body")
 
 
 def test_a_column_of_plain_text(tmp_path):

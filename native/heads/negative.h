@@ -18,18 +18,18 @@ namespace {
 inline int32_t padded(int32_t draws) { return (draws + kLanes - 1) / kLanes * kLanes; }
 
 struct NegativeScratch {
-    float* share;            // (N') weight of a noise word for each pair: K/N
-    const float** from;      // (max(T, N')) rows that are read
-    float** to;              // (max(T, N')) rows that are written
-    const float** inputs;    // (T) rows of a
-    float** outputs;         // (S) rows of the output table
-    float* a;                // (T, stride) the input rows as they were at the start of the step
-    float* packed;           // (stride, N') the noise rows, transposed
-    float* g;                // (T, N') scores, then residuals times -lr
-    float* products;         // (P, kLanes) of positive pairs, before they are summed
-    float* positive;         // (P) scores of positive pairs, then residuals times -lr
-    float* positive_place;   // (P) the same, by place
-    uint8_t* hit;            // (T) whether a noise word is a context of the token
+    float* share;           // (N') weight of a noise word for each pair: K/N
+    const float** from;     // (max(T, N')) rows that are read
+    float** to;             // (max(T, N')) rows that are written
+    const float** inputs;   // (T) rows of a
+    float** outputs;        // (S) rows of the output table
+    float* a;               // (T, stride) the input rows as they were at the start of the step
+    float* packed;          // (stride, N') the noise rows, transposed
+    float* g;               // (T, N') scores, then residuals times -lr
+    float* products;        // (P, kLanes) of positive pairs, before they are summed
+    float* positive;        // (P) scores of positive pairs, then residuals times -lr
+    float* positive_place;  // (P) the same, by place
+    uint8_t* hit;           // (T) whether a noise word is a context of the token
 
     void lay_out(Carver& carver, const Negative& head, int32_t stride, int32_t window, int32_t block) {
         const int64_t tokens = (block + 15) / 16 * 16, pairs = int64_t{2} * window * block + 16;

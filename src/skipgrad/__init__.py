@@ -4,7 +4,7 @@ __version__ = "0.1.0"
 
 from skipgrad import heads
 from skipgrad.corpus import Corpus, CorpusOptions
-from skipgrad.evaluate import evaluate
+from skipgrad.evaluation import evaluate
 from skipgrad.model import SkipGram
 from skipgrad.text import TextOptions
 from skipgrad.training import Progress, Training

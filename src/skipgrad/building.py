@@ -136,7 +136,7 @@ def build_folder(
             ids = encoder.feed(provisional, mappings[key])
             write_all(file, ids)
             if digest is not None:
-                digest.update(ids)
+                digest.update(ids.data)
         blocks = np.unique(np.array([*encoder.blocks, file.tell() // 4], np.int64))
     np.save(folder / "blocks.npy", blocks)
     facts = Facts(

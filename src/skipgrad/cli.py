@@ -17,14 +17,15 @@ from rich.table import Table
 from rich.text import Text
 
 from skipgrad.corpus import Corpus, CorpusOptions
-from skipgrad.evaluate import Analogies, WordPairs
-from skipgrad.evaluate import evaluate as score
-from skipgrad.formats.files import refuse_existing
+from skipgrad.evaluation import Analogies, WordPairs
+from skipgrad.evaluation import evaluate as score
+from skipgrad.formats import folder
 from skipgrad.heads import Negative
 from skipgrad.model import SkipGram
 from skipgrad.progress import Display
 from skipgrad.training import Training
 from skipgrad.vectors import Vectors
+from skipgrad.vocab import UnknownWordError
 
 WRONG, STOPPED = 2, 130  # exit codes: bad input; Ctrl-C, as shells count it
 
@@ -33,6 +34,7 @@ app = App(
     help="Learns vectors from text, and searches them.",
     help_format="markdown",
     result_action="return_value",
+    suppress_keyboard_interrupt=False,
 )
 
 Output = Annotated[Path, Parameter(name=["--output", "-o"])]
@@ -53,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (CycloptsError, ValueError, KeyError, OSError, ImportError, MemoryError) as error:
+    except (CycloptsError, ValueError, UnknownWordError, OSError, ImportError, MemoryError) as error:
         return _say(_sentence(error), WRONG)
 
 
@@ -64,16 +66,25 @@ class Model(SkipGram):
     head: Annotated[Negative, Parameter(name="*")] = field(default_factory=Negative)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reading(CorpusOptions):
+    """Flags of the text: a tokenizer of one's own is a function, and no flag can give one."""
+
+    tokenizer: Literal["whitespace", "words"] = "whitespace"
+    """What a word is: what stands between white space, or `words`: letters, digits, marks and inner apostrophes,
+    lower-cased."""
+
+
 @app.command
 def train(
-    source: str,
+    source: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *sources: str,
     output: Output,
     overwrite: Overwrite = False,
     vocab: Path | None = None,
     head: Literal["negative"] = "negative",
-    text: Annotated[CorpusOptions, Parameter(name="*", group="Text")] = CorpusOptions(),
+    text: Annotated[Reading, Parameter(name="*", group="Text")] = Reading(),
     model: Annotated[Model, Parameter(name="*", group="Model")] = Model(),
     training: Annotated[Training, Parameter(name="*", group="Training")] = Training(),
 ) -> int:
@@ -100,7 +111,9 @@ def train(
     training
         How long, and how fast.
     """
-    refuse_existing(output, overwrite)
+    if source.startswith("-") and source != "-":
+        raise ValueError(f"Unknown option: {source}. `skipgrad train --help` lists all.")
+    folder.check_target(output, overwrite)
     console = Console(stderr=True)
     given = [Path(path) for path in (source, *sources)] if sources else source
     with Display(console) as display:
@@ -343,13 +356,15 @@ def _signed(terms: Sequence[str]) -> tuple[list[str], list[str]]:
 def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """An aligned table on a terminal; elsewhere lines with tabs, for the next program."""
     console = Console()
+    rows = list(rows)
     cells = [[f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
     if not console.is_terminal:
         print("\n".join("\t".join(row) for row in [columns, *cells]))
         return
     table = Table(box=None, header_style="dim", pad_edge=False)
     for index, column in enumerate(columns):
-        table.add_column(column, justify="right" if index and index == len(columns) - 1 else "left")
+        numbers = all(isinstance(row[index], int | float) for row in rows)
+        table.add_column(column, justify="right" if numbers else "left")
     for row in cells:
         table.add_row(*map(Text, row))
     console.print(table)
@@ -371,8 +386,7 @@ def _sentence(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}."
     if isinstance(error, MemoryError):
         return "There is not enough memory: give a larger --min-count or a smaller --dim."
-    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    return " ".join(text.split()) or type(error).__name__
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 if __name__ == "__main__":

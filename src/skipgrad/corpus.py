@@ -102,17 +102,27 @@ class Corpus:
         given = None if vocab is None else given_words(vocab)
         lasting = found.lasting and not callable(chosen.tokenizer)
         fingerprint = fingerprint_of(found, chosen, given) if lasting else None
-        workers = threads or min(_cores(), _MOST_THREADS)
+        workers = threads or min(cores(), _MOST_THREADS)
+
+        def fill(folder: Path) -> None:
+            build_folder(folder, found, chosen, given, workers, callback, fingerprint)
+
         if cache is False or fingerprint is None:
-            parent = Path(tempfile.gettempdir() if isinstance(cache, bool) else cache)
-            with new_folder(parent) as folder:
-                build_folder(folder, found, chosen, given, workers, callback, fingerprint)
-                return cls(folder.rename(folder.with_name(f"skipgrad-{folder.name.strip('.')}")), temporary=True)
-        place = (user_cache() if cache is True else Path(cache)) / f"{found.stem}-{fingerprint[:16]}"
+            return cls._temporary(Path(tempfile.gettempdir() if isinstance(cache, bool) else cache), fill)
+        return cls._cached((user_cache() if cache is True else Path(cache)) / f"{found.stem}-{fingerprint[:16]}", fill)
+
+    @classmethod
+    def _temporary(cls, parent: Path, fill: Callable[[Path], None]) -> Corpus:
+        with new_folder(parent) as folder:
+            fill(folder)
+            return cls(folder.rename(folder.with_name(f"skipgrad-{folder.name.strip('.')}")), temporary=True)
+
+    @classmethod
+    def _cached(cls, place: Path, fill: Callable[[Path], None]) -> Corpus:
         if (corpus := cls._found(place)) is not None:
             return corpus
         with new_folder(place.parent) as folder:
-            build_folder(folder, found, chosen, given, workers, callback, fingerprint)
+            fill(folder)
             shutil.rmtree(place, ignore_errors=True)  # half-written, damaged or of another version
             try:
                 folder.rename(place)
@@ -165,5 +175,6 @@ def _options(given: dict[str, Any]) -> CorpusOptions:
     return CorpusOptions(**given)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

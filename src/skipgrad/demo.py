@@ -10,12 +10,14 @@ import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from random import Random
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from skipgrad.corpus import Corpus
+from skipgrad.formats import folder
 from skipgrad.heads import Negative
 from skipgrad.model import SkipGram
 from skipgrad.progress import Display
@@ -113,16 +115,19 @@ def documentation(files: Sequence[Path], progress: Callable[[int, int, int], Non
 
 def tour(console: Console, output: Path, epochs: int, threads: int) -> int:
     """Collect, train, show, save, and say what to type next."""
+    folder.check_target(output, overwrite=True)
     files = library()
     _say(console, f"Reading the documentation and comments of {len(files):,} files of this machine's Python library.")
     with Display(console) as display:
         text = documentation(files, lambda done, all, words: display.show("reading", done / all, f"{words:,} words"))
-        corpus = Corpus.build(text, min_count=5, cache=False)
+        shuffled = list(text)
+        Random(1).shuffle(shuffled)  # neighboring files repeat each other, and the last ones read would weigh most
+        corpus = Corpus.build(shuffled, min_count=5, cache=False)
     _say(console, corpus.summary())
     model = SkipGram(dim=100, window=5, sample=1e-3, head=Negative(negatives=5))
     _say(console, f"\nTraining: {epochs} epochs, 100 dimensions; one sentence in 50 is held out.")
     with Display(console) as display:
-        vectors = model.fit(corpus, epochs=epochs, lr=0.05, threads=threads, heldout=0.02, callback=display.training)
+        vectors = model.fit(corpus, epochs=epochs, threads=threads, heldout=0.02, callback=display.training)
     vectors.save(output, overwrite=True)
     if not vectors.metadata["finished"]:
         _say(console, f"Stopped; saved what was learned to {output}.")
@@ -140,7 +145,9 @@ def _show(console: Console, vectors: Vectors) -> None:
     """Neighbours and analogies."""
     table = Table(box=None, title="\nNearest", title_justify="left", title_style="bold", show_header=False)
     for word in filter(vectors.__contains__, NEIGHBOURS):
-        table.add_row(Text(word, "bold"), Text(", ".join(near for near, _ in vectors.nearest(word, 6))))
+        table.add_row(
+            Text(word, "bold"), Text(", ".join(near for near, _ in vectors.nearest(word, 5, restrict=10_000)))
+        )
     console.print(table)
     table = Table(box=None, title="\nAnalogies", title_justify="left", title_style="bold", show_header=False)
     for word, minus, plus in ANALOGIES:

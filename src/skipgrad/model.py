@@ -25,7 +25,7 @@ class SkipGram:
 
     >>> from skipgrad.corpus import Corpus
     >>> corpus = Corpus.build([["big", "whale"], ["small", "fish"]] * 50, min_count=1)
-    >>> vectors = SkipGram(dim=8).fit(corpus, epochs=1, threads=1)
+    >>> vectors = SkipGram(dim=8, sample=0).fit(corpus, epochs=1, threads=1)
     >>> len(vectors), vectors.dim
     (4, 8)
     """

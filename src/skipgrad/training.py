@@ -16,13 +16,15 @@ import numpy.typing as npt
 
 import skipgrad
 from skipgrad import _native
+from skipgrad.corpus import Corpus, cores
 from skipgrad.vectors import Vectors
 
 if TYPE_CHECKING:
-    from skipgrad.corpus import Corpus
     from skipgrad.model import SkipGram
 
 Floats = npt.NDArray[np.float32]
+
+LOST = 1e6  # nats a pair: a model that is this wrong does not come back
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,9 @@ class Training:
             raise ValueError(f"seed is {self.seed}, but must be from 0 to 2^63 - 1.")
         if not 0 <= self.heldout <= 0.5:
             raise ValueError(f"heldout is {self.heldout}, but must be from 0 to 0.5, as a share of the sentences.")
-        if self.patience < 0 or (self.patience and not self.heldout):
+        if self.patience < 0:
+            raise ValueError(f"patience is {self.patience}, but must be at least 1, or 0 to never stop early.")
+        if self.patience and not self.heldout:
             raise ValueError("patience needs a held-out loss to watch: give a share to hold out, such as heldout=0.02.")
 
 
@@ -122,8 +126,8 @@ class Run:
                 "The vocabulary has only one word, and there is nothing to predict: lower min_count or add text."
             )
         self.model, self.corpus, self.training, self.callback = model, corpus, training, callback
-        self.threads = training.threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-        self.isa = os.environ.get("SKIPGRAD_ISA") or _native.instruction_sets()[-1]
+        self.threads = training.threads or cores()
+        self.isa = instruction_set()
         self.input, self.output = tables(len(corpus.vocab), model.dim, training.seed)
         self.kernel = _native.NegativeKernel(
             self.isa,
@@ -160,7 +164,7 @@ class Run:
         if not pairs:
             raise ValueError(
                 "No sentence has two words of the vocabulary after subsampling, so there is nothing to predict: "
-                "lower min_count, raise sample, or give longer sentences."
+                "lower min_count, set sample to 0, or give longer sentences."
             )
         record = {"epoch": epoch + 1, "loss": loss / pairs, "seconds": time.perf_counter() - began}
         record |= {"raw_words": raw, "trained_words": trained, "pairs": pairs}
@@ -214,11 +218,11 @@ class Run:
             self.lr(epoch, end / len(words)),
             self.memory(),
         )
-        if not math.isfinite(sums[3]):
+        if not sums[3] <= LOST * max(1, sums[2]):  # NaN is not smaller either
             self.stopping = True
             raise ValueError(
-                f"The loss became {sums[3]} in epoch {epoch + 1}: the learning rate {self.training.lr} is too large. "
-                "Try a tenth of it."
+                f"The loss became {sums[3] / max(1, sums[2]):.3g} a pair in epoch {epoch + 1}: the learning rate "
+                f"{self.training.lr:g} is too large. Try a tenth of it."
             )
         if update:
             with self.lock:
@@ -327,6 +331,15 @@ def keep_thresholds(counts: npt.NDArray[np.int64], sample: float) -> npt.NDArray
     share = np.maximum(counts, 1) / max(1, int(counts.sum()))
     keep = np.sqrt(sample / share) + sample / share if sample else np.ones(len(counts))
     return (np.minimum(keep, 1.0) * (2**32 - 1)).astype(np.uint32)
+
+
+def instruction_set() -> str:
+    """The fastest instruction set of this machine, or the one that SKIPGRAD_ISA names."""
+    found = _native.instruction_sets()
+    chosen = os.environ.get("SKIPGRAD_ISA") or found[-1]
+    if chosen not in found:
+        raise ValueError(f"SKIPGRAD_ISA is {chosen!r}, but this machine has {', '.join(found)}: set it to one of them.")
+    return chosen
 
 
 def mix(*numbers: int) -> int:

@@ -59,6 +59,17 @@ class VocabOptions:
             ) from None
 
 
+class UnknownWordError(KeyError):
+    """A word that is not in the vocabulary.
+
+    >>> str(UnknownWordError("'whalee' is not there; did you mean 'whale'?"))
+    "'whalee' is not there; did you mean 'whale'?"
+    """
+
+    def __str__(self) -> str:  # KeyError shows the repr, in quotes
+        return str(self.args[0]) if self.args else ""
+
+
 class Vocab:
     """Words in the order of their ids: by count, largest first, then by word.
 
@@ -119,12 +130,12 @@ class Vocab:
         return f"Vocab({len(self):,} words, {int(self.counts.sum()):,} occurrences)"
 
     def index(self, word: str) -> int:
-        """The id of a word; KeyError, with near matches, where it is not there."""
+        """The id of a word; UnknownWordError, with near matches, where it is not there."""
         found = self._lookup().get(word)
         if found is None:
             near = " or ".join(repr(other) for other in self.near(word))
             hint = f"; did you mean {near}?" if near else "."
-            raise KeyError(f"{word!r} is not among the {len(self):,} words of the vocabulary{hint}")
+            raise UnknownWordError(f"{word!r} is not among the {len(self):,} words of the vocabulary{hint}")
         return found
 
     def near(self, word: str, n: int = 3) -> list[str]:

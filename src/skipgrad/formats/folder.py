@@ -30,8 +30,7 @@ def save(path: Path, vocab: Vocab, tables: Mapping[str, Table], metadata: Mappin
     An old folder steps aside to `.name.old` only when the new one is complete, and is removed last.
     """
     model = _json(metadata)
-    refuse_existing(path, overwrite)
-    _refuse_strange(path)
+    check_target(path, overwrite)
     with written(path):
         new = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
         try:
@@ -112,8 +111,9 @@ def _find(path: Path) -> None:
     raise FileNotFoundError(f"{path} is not there{rescue}.")
 
 
-def _refuse_strange(path: Path) -> None:
-    """Replacing removes a folder, so it must hold nothing but a model."""
+def check_target(path: Path, overwrite: bool) -> None:
+    """Say why a folder cannot be saved there; replacing removes what is there, so that must be a model and no more."""
+    refuse_existing(path, overwrite)
     if not path.exists():
         return
     strange = sorted({item.name for item in path.iterdir()} - set(FILES)) if path.is_dir() else [path.name]

@@ -23,7 +23,7 @@ class Negative:
     comparing, and are no probabilities. Mikolov et al. 2013, arXiv:1310.4546; Levy and Goldberg 2014.
 
     >>> Negative(negatives=5).draws(window=5)
-    32
+    24
     """
 
     name: ClassVar[str] = "negative"
@@ -33,23 +33,23 @@ class Negative:
     exponent: float = 0.75
     """Noise words are drawn in proportion to count^exponent."""
     shared: int = 0
-    """Noise words that a block of tokens shares, a multiple of 16; 0 chooses about K times the contexts of a token."""
+    """Noise words that a block of tokens shares, a multiple of 8; 0 chooses three quarters of K times the contexts."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.negatives <= 64:
             raise ValueError(f"negatives is {self.negatives}, but must be from 1 to 64; 5 suits most texts.")
         if not (math.isfinite(self.exponent) and -2 <= self.exponent <= 2):
             raise ValueError(f"exponent is {self.exponent}, but must be from -2 to 2; 0.75 suits most texts.")
-        if self.shared % 16 or not 0 <= self.shared <= 1024:
-            raise ValueError(f"shared is {self.shared}, but must be a multiple of 16 up to 1024, or 0 to choose.")
+        if self.shared % 8 or not 0 <= self.shared <= 1024:
+            raise ValueError(f"shared is {self.shared}, but must be a multiple of 8 up to 1024, or 0 to choose.")
 
     def draws(self, window: int) -> int:
-        """Noise words a block (N): as many as a token would draw for itself, K (window + 1), in steps of 16."""
-        return self.shared or min(1024, -(-self.negatives * (window + 1) // 16) * 16)
+        """Noise words a block (N): three quarters of what a token would draw for itself, K (window + 1), in eights."""
+        return self.shared or min(1024, -(-3 * self.negatives * (window + 1) // 32) * 8)
 
     def block(self, window: int) -> int:
-        """Tokens a block (T), so that a noise row moves by at most about 32 gradients at once: T P K / N <= 32."""
-        most = 32 * self.draws(window) // (self.negatives * (window + 1))
+        """Tokens a block (T), so that a noise row moves by at most about 40 gradients at once: T P K / N <= 40."""
+        most = 40 * self.draws(window) // (self.negatives * (window + 1))
         return max(8, min(32, most // 8 * 8))
 
     def noise(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
@@ -57,7 +57,7 @@ class Negative:
         weights = np.where(counts > 0, np.maximum(counts, 1).astype(np.float64) ** self.exponent, 0.0)
         cumulative = np.cumsum(weights)
         scaled = np.minimum(cumulative * (2.0**64 / cumulative[-1]), np.nextafter(2.0**64, 0))
-        units = scaled.astype(np.uint64)
+        units: npt.NDArray[np.uint64] = scaled.astype(np.uint64)
         units[cumulative >= cumulative[-1]] = np.iinfo(np.uint64).max
         return units
 
@@ -104,7 +104,7 @@ def exact_gradient(
 ) -> tuple[float, Doubles, Doubles]:
     """The expected loss of one token and its gradients, summed over all words instead of drawn.
 
-    L = sum_c [-log sigmoid(v . u_c) + K sum_{w != c} q_w -log sigmoid(-v . u_w)], without the draws that hit the context.
+    L = sum_c [-log sigmoid(v . u_c) + K sum_{w != c} q_w -log sigmoid(-v . u_w)]: draws that hit the context count 0.
     """
     scores = output @ v
     weights = negatives * (len(contexts) * q)

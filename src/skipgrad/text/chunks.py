@@ -34,7 +34,7 @@ class Chunk:
 
     def checked(self, errors: str) -> Chunk:
         """The chunk, if it is valid UTF-8 without NUL bytes; otherwise ValueError, or the chunk repaired."""
-        position = _native.invalid_utf8(self.data)
+        position = _native.invalid_utf8(np.frombuffer(self.data, np.uint8))
         if position < 0:
             return self
         if errors == "strict":

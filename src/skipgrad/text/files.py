@@ -108,7 +108,7 @@ def line_chunks(file: OpenFile, size: int, classes: npt.NDArray[np.uint32] | Non
 
 def _cut_inside(text: bytes, classes: npt.NDArray[np.uint32] | None) -> tuple[int, bool]:
     """Where to cut a part of a line (0: wait for more of it), and whether that is inside of a word."""
-    cut = _native.last_break(text, classes)
+    cut = _native.last_break(np.frombuffer(text, np.uint8), classes)
     if cut or len(text) <= _native.LONGEST_WORD + 4:
         return cut, False
     cut = len(text)

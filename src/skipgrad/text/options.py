@@ -1,13 +1,15 @@
 """How text is read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from skipgrad.text.tokenizers import TOKENIZERS
 
+if TYPE_CHECKING:
+    Tokenizer = Literal["whitespace", "words"] | Callable[[str], list[str]]
+else:  # what a command line can say: the command reads its flags from these types
+    Tokenizer = Literal["whitespace", "words"]
 Format = Literal["text", "jsonl", "csv", "tsv", "parquet"]
 
 
@@ -25,7 +27,7 @@ class TextOptions:
     column: str | None = None
     """Column that holds the text, for JSON lines, CSV, Parquet and Arrow tables: strings, or lists of words."""
 
-    tokenizer: Literal["whitespace", "words"] | Callable[[str], list[str]] = "whitespace"
+    tokenizer: Tokenizer = "whitespace"
     """What a word is: what stands between white space, or `words`: letters, digits, marks and inner apostrophes,
     lower-cased; in Python also any function from a string to a list of words."""
 
