@@ -423,3 +423,18 @@ def test_words_that_are_too_long_are_reported(tmp_path):
     corpus = Corpus.build(path, min_count=1)
     assert (corpus.words, list(corpus.vocab)) == (2, ["a"])
     assert "1 words of more than 65,535 bytes were left out" in corpus.summary()
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell what is mapped")
+def test_ids_that_were_used_can_leave_memory(tmp_path):
+    def mapped() -> int:
+        status = Path("/proc/self/status").read_text()
+        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("RssFile"))
+
+    (tmp_path / "text.txt").write_text("a b c d e f g\n" * 1_000_000)
+    corpus = Corpus.build(tmp_path / "text.txt")
+    before = corpus.ids.sum()
+    full = mapped()
+    corpus.forget(0, len(corpus.ids))
+    assert mapped() < full - 0.9 * corpus.ids.nbytes
+    assert corpus.ids.sum() == before

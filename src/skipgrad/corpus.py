@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import mmap
 import os
 import shutil
 import tempfile
@@ -60,7 +61,9 @@ class Corpus:
             raise ValueError(f"{folder} has format {self._facts.format}; this version reads {FORMAT}.")
         self.vocab = Vocab.read(folder / "vocab.parquet")
         self.blocks: npt.NDArray[np.int64] = np.load(folder / "blocks.npy")
-        self.ids: npt.NDArray[np.int32] = np.memmap(folder / "ids.i32", np.int32, "r").view(np.ndarray)
+        with (folder / "ids.i32").open("rb") as file:
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.ids: npt.NDArray[np.int32] = np.frombuffer(self._map, np.int32)
         if len(self.ids) != self.blocks[-1]:
             raise ValueError(f"{folder / 'ids.i32'} holds {len(self.ids):,} ids, not {self.blocks[-1]:,}.")
         self.words = self._facts.words
@@ -139,6 +142,12 @@ class Corpus:
             return cls(place)
         except (OSError, EOFError, ValueError, TypeError, KeyError, pa.ArrowException):
             return None
+
+    def forget(self, begin: int, end: int) -> None:
+        """Takes ids[begin:end] out of the process's memory; they are read from disk again when they are needed."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            page = begin * self.ids.itemsize // mmap.PAGESIZE * mmap.PAGESIZE
+            self._map.madvise(mmap.MADV_DONTNEED, page, end * self.ids.itemsize - page)
 
     def __repr__(self) -> str:
         return f"Corpus({self.words:,} words, {len(self.vocab):,} different, {self.sentences:,} sentences)"

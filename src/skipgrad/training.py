@@ -218,6 +218,7 @@ class Run:
             self.lr(epoch, end / len(words)),
             self.memory(),
         )
+        self.corpus.forget(begin, end)
         if not sums[3] <= LOST * max(1, sums[2]):  # NaN is not smaller either
             self.stopping = True
             raise ValueError(
