@@ -23,17 +23,21 @@ struct Noise {
     int32_t guide_bits;
 };
 
-// Predictions that a head handles in one step. Tokens predict the words at the places around them; a place is shared by
-// the tokens that see it. Pairs are listed by token, and once more by place.
+// Neighbors in a sentence that predict the words around them. Token i of the group stands at its place lead + i, and sees
+// the places j with 0 < |lead + i - j| <= reach, 0 <= j < places.
+struct Group {
+    int32_t tokens, places;  // tokens <= kGroup, lead + tokens <= places
+    int32_t lead, reach;
+};
+constexpr int32_t kGroup = 8;
+
+// Predictions that a head handles in one step. The tokens, and the places, of the groups follow one another.
 struct Block {
-    int32_t tokens, places, pairs;  // T, S, P
-    const int32_t* input;           // (T) words
-    const int32_t* output;          // (S) words
-    const int32_t* token_first;     // (T + 1) token i has the pairs token_first[i] .. token_first[i + 1] - 1
-    const int32_t* pair_place;      // (P)
-    const int32_t* place_first;     // (S + 1) place j has the entries place_first[j] .. place_first[j + 1] - 1 of
-    const int32_t* entry_token;     // (P) tokens, and
-    const int32_t* entry_pair;      // (P) pairs
+    int32_t tokens, places, groups, pairs;  // T, S, G, P
+    const int32_t* input;                   // (T) words
+    const int32_t* output;                  // (S) words
+    const int32_t* contexts;                // (T) how many places a token sees; P is their sum
+    const Group* group;                     // (G)
 };
 
 // Block-shared negative sampling: `draws` noise words a block stand for `negatives` per pair.
@@ -66,7 +70,7 @@ struct Totals {
 struct Kernels {
     const char* isa;
     // Bytes of 64-byte aligned scratch for shards of at most `count` ids, blocks of at most `block` tokens and `window`
-    // contexts on each side; for a single step, count = 0 and 2 window block >= max(pairs, places).
+    // contexts on each side; for a single step, count = 0.
     size_t (*negative_scratch)(const Negative&, int32_t stride, int32_t window, int32_t block, int64_t count);
     // Trains on the shard's sentences that are not held out.
     void (*negative_train)(const Tables&, const Noise&, const Negative&, const Shard&, void* scratch, Totals*);

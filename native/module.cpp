@@ -6,9 +6,11 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -27,6 +29,7 @@ namespace {
 
 template <typename T>
 using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Groups = nb::ndarray<const int32_t, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>;
 using Table = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 void check(bool holds, const char* sentence) {
@@ -118,39 +121,35 @@ class NegativeKernel {
         return nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(words, {n}, owner);
     }
 
-    // One step on the given block and noise words: token i predicts output[place] for each of its pairs.
-    double step(Vector<const int32_t> input, Vector<const int32_t> output, Vector<const int32_t> token_first,
-                Vector<const int32_t> pair_place, Vector<const int32_t> noise, float lr) const {
+    // One step on the given block and noise words. A row of `groups`: tokens, places, lead, reach.
+    double step(Vector<const int32_t> input, Vector<const int32_t> output, Groups groups, Vector<const int32_t> noise,
+                float lr) const {
         const int32_t tokens = static_cast<int32_t>(input.shape(0)), places = static_cast<int32_t>(output.shape(0));
-        const int32_t pairs = static_cast<int32_t>(pair_place.shape(0));
-        check(token_first.shape(0) == input.shape(0) + 1 && token_first.data()[tokens] == pairs,
-              "token_first does not fit the tokens and pairs.");
         check(static_cast<int32_t>(noise.shape(0)) == head_.draws, "The noise words differ in number from draws.");
-        check(pairs <= 2 * window_ * tokens && places <= pairs + tokens,
-              "There are more pairs than the window permits.");
-        std::vector<int32_t> place_first(static_cast<size_t>(places) + 1), token(pair_place.shape(0)), pair(token);
-        for (int32_t p = 0; p < pairs; p++) place_first[static_cast<size_t>(pair_place.data()[p]) + 1]++;
-        for (size_t j = 0; j < output.shape(0); j++) place_first[j + 1] += place_first[j];
-        std::vector<int32_t> next(place_first);
-        for (int32_t i = 0; i < tokens; i++)
-            for (int32_t p = token_first.data()[i]; p < token_first.data()[i + 1]; p++) {
-                const size_t entry = static_cast<size_t>(next[static_cast<size_t>(pair_place.data()[p])]++);
-                token[entry] = i;
-                pair[entry] = p;
-            }
+        const auto* group = reinterpret_cast<const skipgrad::Group*>(groups.data());
+        std::vector<int32_t> contexts;
+        int64_t seen = 0;
+        for (const auto* g = group; g < group + groups.shape(0); g++) {
+            check(g->tokens > 0 && g->tokens <= skipgrad::kGroup && g->lead >= 0 && g->lead + g->tokens <= g->places &&
+                      g->places <= g->tokens + 2 * g->reach && g->reach > 0 && g->reach <= window_,
+                  "A group is out of range.");
+            for (int32_t place = g->lead; place < g->lead + g->tokens; place++)
+                contexts.push_back(std::min(place, g->reach) + std::min(g->places - 1 - place, g->reach));
+            seen += g->places;
+        }
+        check(static_cast<int32_t>(contexts.size()) == tokens && seen == places,
+              "The groups do not fit the tokens and places.");
         // Filled with NaN: what a kernel has not written must not matter.
         std::vector<uint8_t> memory(kernels_.negative_scratch(head_, tables_.stride, window_, tokens, 0) + 64, 0xff);
         uint8_t* aligned = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
         const skipgrad::Block block{tokens,
                                     places,
-                                    pairs,
+                                    static_cast<int32_t>(groups.shape(0)),
+                                    std::accumulate(contexts.begin(), contexts.end(), 0),
                                     input.data(),
                                     output.data(),
-                                    token_first.data(),
-                                    pair_place.data(),
-                                    place_first.data(),
-                                    token.data(),
-                                    pair.data()};
+                                    contexts.data(),
+                                    group};
         std::vector<uint8_t> words(static_cast<size_t>(head_.draws) * 4 + 128, 0xff);  // -1 beyond the draws
         uint8_t* drawn = words.data() + (64 - reinterpret_cast<uintptr_t>(words.data()) % 64) % 64;
         std::memcpy(drawn, noise.data(), static_cast<size_t>(head_.draws) * 4);
@@ -205,9 +204,10 @@ void bind_kernels(nb::module_& m) {
              "heldout"_a, "lr_begin"_a, "lr_end"_a, "scratch"_a.noconvert(),
              "Trains on sentences, or evaluates those held out; returns raw and trained tokens, pairs and loss.")
         .def("draw", &NegativeKernel::draw, "key"_a, "blocks"_a, "The noise words of so many blocks.")
-        .def("step", &NegativeKernel::step, "input"_a.noconvert(), "output"_a.noconvert(), "token_first"_a.noconvert(),
-             "pair_place"_a.noconvert(), "noise"_a.noconvert(), "lr"_a,
-             "One step on a block with the given noise words; returns the loss.");
+        .def("step", &NegativeKernel::step, "input"_a.noconvert(), "output"_a.noconvert(), "groups"_a.noconvert(),
+             "noise"_a.noconvert(), "lr"_a,
+             "One step on a block with the given noise words; returns the loss. A row of groups: tokens, places, lead, "
+             "reach.");
 }
 
 // ---------------------------------------------------------------- text

@@ -14,7 +14,7 @@ namespace {
 constexpr int kLanes = 16;     // floats in a register
 constexpr int kPanel = 8;      // vectors of a row that are kept in registers at a time
 constexpr int kStep = 8;       // floats: rows are worked on up to their dimension rounded up to this
-constexpr int kScoreRows = 8;  // rows in a tile of scores
+constexpr int kScoreRows = 8;  // rows in a tile of scores: it has two vectors of columns
 #elif defined(__AVX__)
 constexpr int kLanes = 8;
 constexpr int kPanel = 4;
@@ -30,12 +30,16 @@ constexpr int kScoreRows = 4;
 typedef float vfloat __attribute__((vector_size(kLanes * 4), may_alias));
 typedef float vhalf __attribute__((vector_size(kLanes * 2), may_alias));
 typedef int32_t vint __attribute__((vector_size(kLanes * 4), may_alias));
+typedef float vfloat_any __attribute__((vector_size(kLanes * 4), may_alias, aligned(4)));  // wherever it lies
 
 SKIPGRAD_INLINE vfloat load(const float* p) { return *reinterpret_cast<const vfloat*>(p); }
 SKIPGRAD_INLINE void store(float* p, vfloat x) { *reinterpret_cast<vfloat*>(p) = x; }
 SKIPGRAD_INLINE vhalf load_half(const float* p) { return *reinterpret_cast<const vhalf*>(p); }
 SKIPGRAD_INLINE void store_half(float* p, vhalf x) { *reinterpret_cast<vhalf*>(p) = x; }
 SKIPGRAD_INLINE vint load_int(const int32_t* p) { return *reinterpret_cast<const vint*>(p); }
+SKIPGRAD_INLINE void store_int(int32_t* p, vint x) { *reinterpret_cast<vint*>(p) = x; }
+SKIPGRAD_INLINE vfloat load_any(const float* p) { return *reinterpret_cast<const vfloat_any*>(p); }
+SKIPGRAD_INLINE void store_any(float* p, vfloat x) { *reinterpret_cast<vfloat_any*>(p) = x; }
 SKIPGRAD_INLINE vfloat set(float x) { return x - vfloat{}; }
 SKIPGRAD_INLINE vint set_int(int32_t x) { return x - vint{}; }
 
@@ -43,14 +47,6 @@ SKIPGRAD_INLINE float sum(vfloat x) {
     float s = 0;
     for (int i = 0; i < kLanes; i++) s += x[i];
     return s;
-}
-
-SKIPGRAD_INLINE bool any(vint x) {
-    typedef int64_t wide __attribute__((vector_size(kLanes * 4), may_alias));
-    const wide y = reinterpret_cast<const wide&>(x);
-    int64_t all = 0;
-    for (int i = 0; i < kLanes / 2; i++) all |= y[i];
-    return all != 0;
 }
 
 // exp(x) for x <= 0, relative error below 2e-7; at most 2^-126 below -87. NaN stays NaN.
@@ -88,10 +84,6 @@ SKIPGRAD_INLINE vfloat sigmoid(vfloat x, vfloat* softplus) {
     return x < 0.0f ? e * r : r;
 }
 
-template <int kValue>
-struct Constant {
-    static constexpr int value = kValue;
-};
 template <int... I>
 struct Lanes {};
 template <int kCount, int... I>
@@ -108,6 +100,12 @@ SKIPGRAD_INLINE vfloat widen(vhalf x, Lanes<I...>) {
 }
 // x in the lower half, 0 in the upper.
 SKIPGRAD_INLINE vfloat widen(vhalf x) { return widen(x, AllLanes{}); }
+
+template <int... I>
+SKIPGRAD_INLINE vhalf lower(vfloat x, Lanes<I...>) {
+    return __builtin_shufflevector(x, x, I...);
+}
+SKIPGRAD_INLINE vhalf lower(vfloat x) { return lower(x, MakeLanes<kLanes / 2>::type{}); }
 
 // Halves of every group of kGroup lanes are added, for a and for b, and the sums interleaved: groups of half the size.
 template <int kGroup, int... I>

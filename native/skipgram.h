@@ -7,32 +7,24 @@
 namespace skipgrad {
 namespace {
 
-// Tokens that share one draw of the window's reach: the law of a pair is the same, and the loops over the contexts of
-// neighbors have the same length, which the processor then predicts.
-constexpr int32_t kGroup = 8;
 constexpr int kStreams = 4;
 
 struct SkipGramScratch {
-    int32_t* kept;  // (count) tokens that survived subsampling; sentences still end with -1
-    int32_t *input, *output, *token_first, *pair_place, *place_first, *entry_token, *entry_pair;  // as in Block
-    int32_t *ahead_input, *ahead_output;                                                          // (kGroup kStreams)
+    int32_t* kept;                         // (count) tokens that survived subsampling; sentences still end with -1
+    int32_t *input, *output, *contexts;    // as in Block
+    Group* group;                          // (block)
+    int32_t *ahead_input, *ahead_output;   // (kGroup kStreams)
 
     void lay_out(Carver& carver, int32_t window, int32_t block, int64_t count) {
-        const int64_t pairs = int64_t{2} * window * block, places = pairs + block;
         carver.take(&kept, count);
         carver.take(&input, block);
-        carver.take(&output, places);
-        carver.take(&token_first, block + 1);
-        carver.take(&pair_place, pairs);
-        carver.take(&place_first, places + 1);
-        carver.take(&entry_token, pairs);
-        carver.take(&entry_pair, pairs);
+        carver.take(&output, int64_t{block} * (2 * window + 1));
+        carver.take(&contexts, block);
+        carver.take(&group, block);
         carver.take(&ahead_input, kGroup * kStreams);
         carver.take(&ahead_output, kGroup * kStreams);
     }
-    Block block() const {
-        return {0, 0, 0, input, output, token_first, pair_place, place_first, entry_token, entry_pair};
-    }
+    Block block() const { return {0, 0, 0, 0, input, output, contexts, group}; }
 };
 
 // Copies the tokens that survive subsampling in the sentences that are (not) held out; returns how many ids it wrote.
@@ -60,36 +52,21 @@ inline int64_t subsample(const Shard& shard, bool heldout, Random& random, int32
     return n;
 }
 
-// Appends tokens from .. to-1 of the sentence start .. end-1, each with the contexts that `reach` gives it.
+// Appends tokens from .. to-1 of the sentence start .. end-1. They share one draw of the window's reach: the law of a pair
+// is the same, and what they see is a band that needs no lists.
 inline void add_group(const SkipGramScratch& s, int64_t start, int64_t end, int64_t from, int64_t to, int64_t reach,
                       Block* block) {
     const int64_t low = from - reach < start ? start : from - reach;
     const int64_t high = to + reach > end ? end : to + reach;
-    const int32_t token = block->tokens, place = block->places;
     for (int64_t t = from; t < to; t++) {
-        s.input[block->tokens++] = s.kept[t];
-        const int64_t left = t - reach < start ? start : t - reach;
-        const int64_t right = t + reach >= end ? end - 1 : t + reach;
-        for (int64_t c = left; c <= right; c++) {
-            s.pair_place[block->pairs] = place + static_cast<int32_t>(c - low);
-            block->pairs += c != t;
-        }
-        s.token_first[block->tokens] = block->pairs;
+        const int64_t left = t - start < reach ? t - start : reach, right = end - 1 - t < reach ? end - 1 - t : reach;
+        s.input[block->tokens] = s.kept[t];
+        s.contexts[block->tokens++] = static_cast<int32_t>(left + right);
+        block->pairs += static_cast<int32_t>(left + right);
     }
-    int32_t entry = s.token_first[token];
-    for (int64_t c = low; c < high; c++) {
-        s.output[block->places++] = s.kept[c];
-        const int64_t first = c - reach < from ? from : c - reach;
-        const int64_t last = c + reach >= to ? to - 1 : c + reach;
-        for (int64_t t = first; t <= last; t++) {
-            const int64_t left = t - reach < start ? start : t - reach;
-            const int32_t i = token + static_cast<int32_t>(t - from);
-            s.entry_token[entry] = i;
-            s.entry_pair[entry] = s.token_first[i] + static_cast<int32_t>(c - left - (c > t));
-            entry += c != t;
-        }
-        s.place_first[block->places] = entry;
-    }
+    for (int64_t c = low; c < high; c++) s.output[block->places++] = s.kept[c];
+    s.group[block->groups++] = {static_cast<int32_t>(to - from), static_cast<int32_t>(high - low),
+                                static_cast<int32_t>(from - low), static_cast<int32_t>(reach)};
 }
 
 // Part of a shard that is read group by group.
@@ -151,7 +128,6 @@ inline void skipgram(const Shard& shard, bool heldout, const SkipGramScratch& s,
     Stream streams[kStreams];
     cut(s.kept, n, streams);
     Block block = s.block();
-    s.token_first[0] = s.place_first[0] = 0;
     int64_t read = 0;
     for (int idle = 0, k = 0; idle < kStreams; k = (k + 1) % kStreams) {
         Stream& stream = streams[k];
@@ -169,7 +145,7 @@ inline void skipgram(const Shard& shard, bool heldout, const SkipGramScratch& s,
         const Ahead ahead = look_ahead(s, streams, shard.window);
         totals->loss += head.step(block, shard.lr_begin + slope * static_cast<float>(read), ahead);
         totals->pairs += block.pairs;
-        block.tokens = block.places = block.pairs = 0;
+        block.tokens = block.places = block.groups = block.pairs = 0;
     }
 }
 

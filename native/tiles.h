@@ -36,24 +36,23 @@ struct Piece {
         for (int v = 0; v < kVectors; v++) full[v] = load(p + v * kLanes);
         if constexpr (kHalf) half = load_half(p + kVectors * kLanes);
     }
+    // One broadcast, from memory, serves the whole and the half vectors: between registers it would take the place of a
+    // multiplication.
     SKIPGRAD_INLINE void add(float scale, const Piece& x) {
-        for (int v = 0; v < kVectors; v++) full[v] += set(scale) * x.full[v];
-        if constexpr (kHalf) half += (scale - vhalf{}) * x.half;
-    }
-    SKIPGRAD_INLINE void add(float scale, const float* p) {
-        for (int v = 0; v < kVectors; v++) full[v] += set(scale) * load(p + v * kLanes);
-        if constexpr (kHalf) half += (scale - vhalf{}) * load_half(p + kVectors * kLanes);
+        const vfloat s = set(scale);
+        for (int v = 0; v < kVectors; v++) full[v] += s * x.full[v];
+        if constexpr (kHalf) half += lower(s) * x.half;
     }
     SKIPGRAD_INLINE void add_to(float* p) const {
         for (int v = 0; v < kVectors; v++) store(p + v * kLanes, load(p + v * kLanes) + full[v]);
         if constexpr (kHalf) store_half(p + kVectors * kLanes, load_half(p + kVectors * kLanes) + half);
     }
-    // `so_far` plus the products with p, lane by lane.
-    SKIPGRAD_INLINE vfloat products(const float* p, vfloat so_far) const {
+    // `so_far` plus the products with x, lane by lane.
+    SKIPGRAD_INLINE vfloat products(const Piece& x, vfloat so_far) const {
         vfloat odd = {};
-        for (int v = 0; v < kVectors; v += 2) so_far += full[v] * load(p + v * kLanes);
-        for (int v = 1; v < kVectors; v += 2) odd += full[v] * load(p + v * kLanes);
-        if constexpr (kHalf) odd += widen(half * load_half(p + kVectors * kLanes));
+        for (int v = 0; v < kVectors; v += 2) so_far += full[v] * x.full[v];
+        for (int v = 1; v < kVectors; v += 2) odd += full[v] * x.full[v];
+        if constexpr (kHalf) odd += widen(half * x.half);
         return so_far + odd;
     }
 };
@@ -89,60 +88,49 @@ SKIPGRAD_INLINE void for_pieces(int32_t width, Body body) {
     }
 }
 
-// to[r] += sum_k g[r * row_step + k * step] * from[k], r < kRows, for a piece of each row.
+// What is added to neighboring rows: row r gets sum_k g[r * row_step + k * step] * from[k], k < n.
+struct Terms {
+    const float* g;
+    int64_t row_step, step;
+    const float* const* from;
+    int32_t n;
+};
+
 template <int kRows, typename Part>
-SKIPGRAD_INLINE void add_dense_piece(float* const* to, const float* g, int64_t row_step, int64_t step,
-                                     const float* const* from, int32_t n, int32_t column) {
+SKIPGRAD_INLINE void accumulate(Part* sum, const Terms& terms, int32_t column) {
+    const float* g = terms.g;
+    for (int32_t k = 0; k < terms.n; k++, g += terms.step) {
+        Part x;
+        x.read(terms.from[k] + column);
+        for (int r = 0; r < kRows; r++) sum[r].add(g[r * terms.row_step], x);
+    }
+}
+
+// Adds the terms to a piece of kRows rows: what is read serves all of them, and the rows are written once.
+template <int kRows, typename Part, typename... More>
+SKIPGRAD_INLINE void add_terms(float* const* to, int32_t column, const More&... terms) {
     Part sum[kRows];
     for (int r = 0; r < kRows; r++) sum[r].clear();
-    for (int32_t k = 0; k < n; k++) {
-        Part x;
-        x.read(from[k] + column);
-        for (int r = 0; r < kRows; r++) sum[r].add(g[r * row_step + k * step], x);
-    }
+    (accumulate<kRows>(sum, terms, column), ...);
     // One row after the other: two of them may be the same word.
     for (int r = 0; r < kRows; r++) sum[r].add_to(to[r] + column);
 }
 
-// to[r] += sum_k g[r * row_step + k * step] * from[k] for all rows r < rows: 2 rows n width flop.
-SKIPGRAD_STAGE void add_dense(float* const* to, int32_t rows, const float* g, int64_t row_step, int64_t step,
-                              const float* const* from, int32_t n, int32_t width, Fetch& fetch) {
-    for_pieces(width, [&](auto part, int32_t column) {
-        int32_t r = 0;
-        for (; r + 2 <= rows; r += 2) {
-            fetch.some(2);
-            add_dense_piece<2, decltype(part)>(to + r, g + r * row_step, row_step, step, from, n, column);
+// products[(r * n + j) * kLanes ..] = a[r] . b[j], lane by lane, for r < kRows and j < n: a piece of the rows is read once
+// for all of b.
+template <int kRows, typename Part>
+SKIPGRAD_INLINE void multiply_rows(const float* const* a, const float* const* b, int32_t n, int32_t column,
+                                   float* products) {
+    Part x[kRows];
+    for (int r = 0; r < kRows; r++) x[r].read(a[r] + column);
+    for (int32_t j = 0; j < n; j++) {
+        Part y;
+        y.read(b[j] + column);
+        for (int r = 0; r < kRows; r++) {
+            float* const product = products + (static_cast<int64_t>(r) * n + j) * kLanes;
+            store(product, x[r].products(y, column ? load(product) : vfloat{}));
         }
-        if (r < rows) add_dense_piece<1, decltype(part)>(to + r, g + r * row_step, row_step, step, from, n, column);
-    });
-}
-
-// to[r] += sum_e g[e] * from[index[e]] for the entries e = first[r] .. first[r + 1] - 1 of every row r < rows.
-SKIPGRAD_STAGE void add_sparse(float* const* to, int32_t rows, const int32_t* first, const int32_t* index,
-                               const float* g, const float* const* from, int32_t width) {
-    for_pieces(width, [&](auto sum, int32_t column) {
-        for (int32_t r = 0; r < rows; r++) {
-            sum.clear();
-            for (int32_t e = first[r]; e < first[r + 1]; e++) sum.add(g[e], from[index[e]] + column);
-            sum.add_to(to[r] + column);
-        }
-    });
-}
-
-// scores[e] = a[r] . b[index[e]] for the entries e = first[r] .. first[r + 1] - 1 of every row r < rows. `products` holds
-// kLanes floats an entry; the entries of scores up to the next multiple of kLanes are written too.
-SKIPGRAD_STAGE void score_sparse(const float* const* a, int32_t rows, const int32_t* first, const int32_t* index,
-                                 const float* const* b, int32_t width, float* products, float* scores) {
-    for_pieces(width, [&](auto x, int32_t column) {
-        for (int32_t r = 0; r < rows; r++) {
-            x.read(a[r] + column);
-            for (int32_t e = first[r]; e < first[r + 1]; e++) {
-                const vfloat so_far = column ? load(products + e * kLanes) : vfloat{};
-                store(products + e * kLanes, x.products(b[index[e]] + column, so_far));
-            }
-        }
-    });
-    for (int32_t e = 0; e < first[rows]; e += kLanes) store(scores + e, sums(products + e * kLanes));
+    }
 }
 
 // packed[k * n + j] = rows[j][k]: n is a multiple of kLanes, k < dim rounded up to kLanes.
@@ -156,51 +144,34 @@ SKIPGRAD_STAGE void pack(const float* const* rows, int32_t n, int32_t dim, float
         }
 }
 
-// A tile of scores: kVectors vectors of packed rows, and half a vector more where kHalf is 1, with 0 in its other half.
-template <int kRows, int kVectors, int kHalf>
-SKIPGRAD_INLINE void score_tile(const float* a, int32_t stride, int32_t dim, const float* packed, int32_t n,
-                                float* scores) {
-    vfloat sum[kRows][kVectors] = {};
-    vhalf rest[kRows] = {};
+template <int kVectors>
+SKIPGRAD_INLINE void score_tile(const float* const* rows, int32_t dim, const float* packed, int32_t n, float* scores) {
+    vfloat sum[kScoreRows][kVectors] = {};
     for (int32_t k = 0; k < dim; k++) {
         const float* from = packed + static_cast<int64_t>(k) * n;
         vfloat x[kVectors];
-        vhalf y = {};
         for (int v = 0; v < kVectors; v++) x[v] = load(from + v * kLanes);
-        if constexpr (kHalf) y = load_half(from + kVectors * kLanes);
-        for (int r = 0; r < kRows; r++) {
-            const float scale = a[r * stride + k];
-            for (int v = 0; v < kVectors; v++) sum[r][v] += set(scale) * x[v];
-            if constexpr (kHalf) rest[r] += (scale - vhalf{}) * y;
+        for (int r = 0; r < kScoreRows; r++) {
+            const vfloat scale = set(rows[r][k]);
+            for (int v = 0; v < kVectors; v++) sum[r][v] += scale * x[v];
         }
     }
-    for (int r = 0; r < kRows; r++) {
+    for (int r = 0; r < kScoreRows; r++)
         for (int v = 0; v < kVectors; v++) store(scores + r * n + v * kLanes, sum[r][v]);
-        if constexpr (kHalf) store(scores + r * n + kVectors * kLanes, widen(rest[r]));
-    }
 }
 
-template <int kVectors, int kHalf>
-SKIPGRAD_INLINE void score_columns(const float* a, int32_t rows, int32_t stride, int32_t dim, const float* packed,
-                                   int32_t n, float* scores, Fetch& fetch) {
-    for (int32_t i = 0; i < rows; i += kScoreRows) {
-        fetch.some(2);
-        score_tile<kScoreRows, kVectors, kHalf>(a + static_cast<int64_t>(i) * stride, stride, dim, packed, n,
-                                                scores + static_cast<int64_t>(i) * n);
+// scores[r * n + j] = rows[r] . packed row j, for n packed rows, a multiple of kLanes; `count` rows are a multiple of 8.
+SKIPGRAD_STAGE void score_packed(const float* const* rows, int32_t count, int32_t dim, const float* packed, int32_t n,
+                                 float* scores, Fetch& fetch) {
+    for (int32_t r = 0; r < count; r += kScoreRows) {
+        float* to = scores + static_cast<int64_t>(r) * n;
+        int32_t j = 0;
+        for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
+            fetch.some(4);
+            score_tile<2>(rows + r, dim, packed + j, n, to + j);
+        }
+        if (j < n) score_tile<1>(rows + r, dim, packed + j, n, to + j);
     }
-}
-
-// scores[i * n + j] = a_i . row_j, j < used, for contiguous rows a and n packed ones; `used` is a multiple of 8, and `rows`
-// is rounded up to kScoreRows.
-SKIPGRAD_STAGE void score_packed(const float* a, int32_t rows, int32_t stride, int32_t dim, const float* packed,
-                                 int32_t n, int32_t used, float* scores, Fetch& fetch) {
-    int32_t j = 0;
-    for (; j + 2 * kLanes <= used; j += 2 * kLanes)
-        score_columns<2, 0>(a, rows, stride, dim, packed + j, n, scores + j, fetch);
-    if (used - j > kLanes)
-        score_columns<1, 1>(a, rows, stride, dim, packed + j, n, scores + j, fetch);
-    else if (used > j)
-        score_columns<1, 0>(a, rows, stride, dim, packed + j, n, scores + j, fetch);
 }
 
 }  // namespace

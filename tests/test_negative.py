@@ -39,17 +39,19 @@ class Setup:
         )  # fmt: skip
 
     def sentence_block(self, tokens: int) -> tuple[list[int], list[list[int]], list[npt.NDArray[np.int32]]]:
-        """Neighbors in a sentence: tokens, their contexts, and the same as the kernel's arrays, with shared places."""
-        sentence = self.random.integers(0, self.words, tokens, dtype=np.int32)
-        first, places, contexts = [0], [], []
-        for t in range(tokens):
+        """Groups of neighbors with one reach each: tokens, their contexts, and the same as the kernel's arrays."""
+        inputs, contexts, places, groups = [], [], [], []
+        while tokens > len(inputs):
+            group = int(self.random.integers(1, min(8, tokens - len(inputs)) + 1))
             reach = int(self.random.integers(1, self.window + 1))
-            seen = [c for c in range(max(0, t - reach), min(tokens, t + reach + 1)) if c != t]
-            contexts.append([int(sentence[c]) for c in seen])
-            places += seen
-            first.append(len(places))
-        arrays = [sentence, sentence.copy(), np.array(first, np.int32), np.array(places, np.int32)]
-        return sentence.tolist(), contexts, arrays
+            lead, behind = self.random.integers(0, reach + 1, 2)
+            sentence = self.random.integers(0, self.words, lead + group + behind, dtype=np.int32).tolist()
+            for t in range(lead, lead + group):
+                inputs.append(sentence[t])
+                contexts.append(sentence[max(0, t - reach) : t] + sentence[t + 1 : t + reach + 1])
+            places += sentence
+            groups.append([group, len(sentence), lead, reach])
+        return inputs, contexts, [np.array(array, np.int32) for array in (inputs, places, groups)]
 
     def noise(self) -> np.ndarray[Any, np.dtype[np.int32]]:
         return self.random.integers(0, self.words, self.head.draws(self.window), dtype=np.int32)

@@ -6,6 +6,7 @@
 // gradient is that of K independent negatives a pair (Mikolov et al. 2013), for P + N instead of P (K + 1) rows.
 // All scores are taken at the start of the step. The slow twin is src/skipgrad/heads/negative.py.
 #pragma once
+#include "../band.h"
 #include "../kernels.h"
 #include "../sampling.h"
 #include "../scratch.h"
@@ -14,137 +15,138 @@
 namespace skipgrad {
 namespace {
 
-// N rounded up to whole vectors: noise words beyond N are -1, and have no weight.
-inline int32_t padded(int32_t draws) { return (draws + kLanes - 1) / kLanes * kLanes; }
+// n rounded up to whole vectors.
+inline int32_t padded(int32_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
 struct NegativeScratch {
-    float* share;           // (N') weight of a noise word for each pair: K/N
-    const float** from;     // (max(T, N')) rows that are read
-    float** to;             // (max(T, N')) rows that are written
-    const float** inputs;   // (T) rows of a
+    float** noise;          // (N) rows of the noise words
+    float** inputs;         // (T') rows of a; those beyond the tokens repeat the first
+    float** to;             // (T) rows of the input table
     float** outputs;        // (S) rows of the output table
     float* a;               // (T, stride) the input rows as they were at the start of the step
-    float* packed;          // (stride, N') the noise rows, transposed
-    float* g;               // (T, N') scores, then residuals times -lr
-    float* products;        // (P, kLanes) of positive pairs, before they are summed
-    float* positive;        // (P) scores of positive pairs, then residuals times -lr
-    float* positive_place;  // (P) the same, by place
-    uint8_t* hit;           // (T) whether a noise word is a context of the token
+    float* packed;          // (stride, T') the same, transposed: lane = token
+    float* weight;          // (T') of a noise word for the token: K/N P_i
+    float* masked;          // (T') the same for a noise word that is a context of a token
+    int32_t* hit;           // (N') not 0: the noise word stands at a place of the block
+    float* g;               // (N, T') scores, then residuals times -lr
+    BandScratch band;
 
     void lay_out(Carver& carver, const Negative& head, int32_t stride, int32_t window, int32_t block) {
-        const int64_t tokens = (block + 15) / 16 * 16, pairs = int64_t{2} * window * block + 16;
-        const int64_t width = padded(head.draws), most = tokens > width ? tokens : width;
-        carver.take(&share, width);
-        carver.take(&from, most);
-        carver.take(&to, most);
+        const int64_t tokens = (block + 15) / 16 * 16;
+        carver.take(&noise, head.draws);
         carver.take(&inputs, tokens);
-        carver.take(&outputs, pairs + block);
+        carver.take(&to, tokens);
+        carver.take(&outputs, int64_t{block} * (2 * window + 1));
         carver.take(&a, tokens * stride);
-        carver.take(&packed, stride * width);
-        carver.take(&g, tokens * width);
-        carver.take(&products, pairs * kLanes);
-        carver.take(&positive, pairs);
-        carver.take(&positive_place, pairs);
-        carver.take(&hit, tokens);
+        carver.take(&packed, stride * tokens);
+        carver.take(&weight, tokens);
+        carver.take(&masked, tokens);
+        carver.take(&hit, padded(head.draws));
+        carver.take(&g, head.draws * tokens);
+        band.lay_out(carver, window, block);
     }
 };
 
-// hit[i] = whether a noise word stands at a place that token i sees.
-SKIPGRAD_STAGE void find_hits(const Block& block, const int32_t* noise, int32_t width, uint8_t* hit) {
-    for (int32_t i = 0; i < block.tokens; i++) hit[i] = 0;
-    constexpr int32_t kMany = 8;  // places that are compared before one look at the result
-    for (int32_t j = 0; j < block.places; j += kMany) {
-        const int32_t end = j + kMany < block.places ? j + kMany : block.places;
-        vint equal = {};
-        for (int32_t p = j; p < end; p++)
-            for (int32_t n = 0; n < width; n += kLanes) equal |= load_int(noise + n) == set_int(block.output[p]);
-        if (!any(equal)) continue;
-        for (int32_t e = block.place_first[j]; e < block.place_first[end]; e++) hit[block.entry_token[e]] = 1;
-    }
-}
-
-// Turns the scores of token i against the noise words into residuals, times -lr; returns the loss.
-SKIPGRAD_INLINE vfloat noise_residuals(const Block& block, int32_t i, const float* share, const int32_t* noise,
-                                       int32_t width, bool hit, float lr, float* g) {
-    vfloat loss = {};
-    const int32_t first = block.token_first[i], end = block.token_first[i + 1];
-    for (int32_t n = 0; n < width; n += kLanes) {
-        vfloat weight = static_cast<float>(end - first) * load(share + n);
-        if (hit) {
-            vint pairs = set_int(end - first);
-            for (int32_t p = first; p < end; p++)  // equal is -1
-                pairs += load_int(noise + n) == set_int(block.output[block.pair_place[p]]);
-            weight = __builtin_convertvector(pairs, vfloat) * load(share + n);
-        }
-        vfloat softplus;
-        const vfloat residual = sigmoid(load(g + n), &softplus);
-        loss += weight * softplus;
-        store(g + n, weight * residual * -lr);
-    }
-    return loss;
-}
-
-SKIPGRAD_STAGE vfloat all_noise_residuals(const Block& block, const Negative& head, const int32_t* noise, float lr,
-                                          const NegativeScratch& s, Fetch& fetch) {
-    vfloat loss = {};
-    const int32_t width = padded(head.draws);
-    for (int32_t n = 0; n < width; n++)
-        s.share[n] = n < head.draws ? static_cast<float>(head.negatives) / static_cast<float>(head.draws) : 0.0f;
-    find_hits(block, noise, width, s.hit);
+SKIPGRAD_STAGE void gather_rows(const Tables& tables, const Block& block, const int32_t* noise, int32_t draws,
+                                const NegativeScratch& s) {
     for (int32_t i = 0; i < block.tokens; i++) {
-        fetch.some(1);
-        loss += noise_residuals(block, i, s.share, noise, width, s.hit[i], lr, s.g + static_cast<int64_t>(i) * width);
+        s.to[i] = row(tables.input, block.input[i], tables.stride);
+        s.inputs[i] = row(s.a, i, tables.stride);
+        for (int32_t k = 0; k < tables.stride; k += kLanes) store(s.inputs[i] + k, load(s.to[i] + k));
+    }
+    for (int32_t i = block.tokens; i < padded(block.tokens); i++) s.inputs[i] = s.inputs[0];
+    for (int32_t j = 0; j < block.places; j++) s.outputs[j] = row(tables.output, block.output[j], tables.stride);
+    for (int32_t n = 0; n < draws; n++) s.noise[n] = row(tables.output, noise[n], tables.stride);
+}
+
+// hit[n] = whether noise word n stands at a place of the block.
+SKIPGRAD_STAGE void find_hits(const Block& block, const int32_t* noise, int32_t draws, int32_t* hit) {
+    for (int32_t n = 0; n < draws; n += kLanes) {
+        const vint words = load_int(noise + n);
+        vint equal = {};
+        for (int32_t j = 0; j < block.places; j++) equal |= words == set_int(block.output[j]);
+        store_int(hit + n, equal);
+    }
+}
+
+// The weights of a noise word that stands at a place: it counts for no pair with that place.
+SKIPGRAD_STAGE void mask(const Block& block, int32_t word, float share, const NegativeScratch& s) {
+    for (int32_t i = 0; i < padded(block.tokens); i++) s.masked[i] = s.weight[i];
+    for_groups(block, s.band.tiles, [&](const Group& group, int32_t token, int32_t place, float*) {
+        for (int32_t j = 0; j < group.places; j++) {
+            if (block.output[place + j] != word) continue;
+            const Span seen = seen_by_places(group, j, 1);
+            for (int32_t i = seen.first; i < seen.end; i++)
+                if (i + group.lead != j) s.masked[token + i] -= share;
+        }
+    });
+}
+
+// Turns the scores of noise words into residuals, times -lr; returns the loss.
+SKIPGRAD_STAGE vfloat noise_residuals(const Block& block, const Negative& head, const int32_t* noise, float lr,
+                                      const NegativeScratch& s, Fetch& fetch) {
+    const int32_t width = padded(block.tokens);
+    const float share = static_cast<float>(head.negatives) / static_cast<float>(head.draws);
+    for (int32_t i = 0; i < width; i++)
+        s.weight[i] = i < block.tokens ? static_cast<float>(block.contexts[i]) * share : 0.0f;
+    find_hits(block, noise, head.draws, s.hit);
+    vfloat loss = {};
+    for (int32_t n = 0; n < head.draws; n++) {
+        fetch.some(2);
+        if (s.hit[n]) mask(block, noise[n], share, s);
+        const float* weights = s.hit[n] ? s.masked : s.weight;
+        float* g = s.g + static_cast<int64_t>(n) * width;
+        for (int32_t i = 0; i < width; i += kLanes) {
+            vfloat softplus;
+            const vfloat weight = load(weights + i), residual = sigmoid(load(g + i), &softplus);
+            loss += weight * softplus;
+            store(g + i, weight * residual * -lr);
+        }
     }
     return loss;
 }
 
 // Turns the scores of the positive pairs into lr (1 - sigmoid(score)); returns the loss.
-SKIPGRAD_STAGE vfloat positive_residuals(const Block& block, float lr, const NegativeScratch& s) {
+SKIPGRAD_STAGE vfloat positive_residuals(float* scores, int32_t entries, float lr) {
     vfloat loss = {};
-    for (int32_t p = 0; p < block.pairs; p += kLanes) {
+    for (int32_t e = 0; e < entries; e += kLanes) {
         vfloat softplus;
-        const vfloat residual = sigmoid(-load(s.positive + p), &softplus);
-        store(s.positive + p, residual * lr);
-        if (p + kLanes <= block.pairs)
-            loss += softplus;
-        else
-            for (int i = 0; p + i < block.pairs; i++) loss[i] += softplus[i];
+        const vfloat score = load(scores + e), residual = sigmoid(-score, &softplus);
+        store(scores + e, score == kNone ? vfloat{} : residual * lr);
+        loss += softplus;
     }
-    for (int32_t e = 0; e < block.pairs; e++) s.positive_place[e] = s.positive[block.entry_pair[e]];
     return loss;
 }
 
-SKIPGRAD_STAGE void gather_rows(const Tables& tables, const Block& block, const int32_t* noise, int32_t draws,
-                                const NegativeScratch& s) {
-    for (int32_t i = 0; i < block.tokens; i++) {
-        const float* v = row(tables.input, block.input[i], tables.stride);
-        float* a = row(s.a, i, tables.stride);
-        for (int32_t k = 0; k < tables.stride; k += kLanes) store(a + k, load(v + k));
-        s.inputs[i] = a;
-    }
-    for (int32_t j = 0; j < block.places; j++) s.outputs[j] = row(tables.output, block.output[j], tables.stride);
-    for (int32_t n = 0; n < draws; n++) s.from[n] = row(tables.output, noise[n], tables.stride);
-    for (int32_t n = draws; n < padded(draws); n++) s.from[n] = s.from[0];
+// Adds to each noise word's row what all tokens give it.
+SKIPGRAD_STAGE void add_to_noise(const NegativeScratch& s, int32_t draws, int32_t tokens, int32_t width, Fetch& fetch) {
+    const int32_t lanes = padded(tokens);
+    for_pieces(width, [&](auto part, int32_t column) {
+        by_two(draws, [&](auto rows, int32_t n) {
+            fetch.some(2);
+            add_terms<decltype(rows)::value, decltype(part)>(
+                s.noise + n, column, Terms{s.g + static_cast<int64_t>(n) * lanes, lanes, 1, s.inputs, tokens});
+        });
+    });
 }
 
 template <bool kUpdate>
 double negative_block(const Tables& tables, const Block& block, const Negative& head, const int32_t* noise, float lr,
                       const NegativeScratch& s, Fetch& fetch) {
-    const int32_t stride = tables.stride, draws = head.draws, padded_draws = padded(draws), tokens = block.tokens;
+    const int32_t draws = head.draws, tokens = block.tokens, lanes = padded(tokens);
     const int32_t width = (tables.dim + kStep - 1) / kStep * kStep;
     gather_rows(tables, block, noise, draws, s);
-    pack(s.from, padded_draws, tables.dim, s.packed);
-    score_packed(s.a, tokens, stride, tables.dim, s.packed, padded_draws, draws, s.g, fetch);
-    score_sparse(s.inputs, tokens, block.token_first, block.pair_place, s.outputs, width, s.products, s.positive);
-    vfloat loss = all_noise_residuals(block, head, noise, lr, s, fetch);
-    loss += positive_residuals(block, lr, s);
+    pack(s.inputs, lanes, tables.dim, s.packed);
+    score_packed(s.noise, draws, tables.dim, s.packed, lanes, s.g, fetch);
+    const int32_t entries = score_band(block, s.inputs, s.outputs, width, s.band, fetch);
+    vfloat loss = noise_residuals(block, head, noise, lr, s, fetch);
+    loss += positive_residuals(s.band.scores, entries, lr);
     if constexpr (kUpdate) {
-        for (int32_t i = 0; i < tokens; i++) s.to[i] = row(tables.input, block.input[i], stride);
-        add_dense(s.to, tokens, s.g, padded_draws, 1, s.from, draws, width, fetch);
-        add_sparse(s.to, tokens, block.token_first, block.pair_place, s.positive, s.outputs, width);
-        add_sparse(s.outputs, block.places, block.place_first, block.entry_token, s.positive_place, s.inputs, width);
-        for (int32_t n = 0; n < draws; n++) s.to[n] = row(tables.output, noise[n], stride);
-        add_dense(s.to, draws, s.g, 1, padded_draws, s.inputs, tokens, width, fetch);
+        spread_band(block, s.band);
+        const auto from_noise = [&](int32_t i) { return Terms{s.g + i, 1, lanes, s.noise, draws}; };
+        add_to_tokens(block, s.band, s.to, s.outputs, from_noise, width, fetch);
+        add_to_places(block, s.band, s.outputs, s.inputs, width, fetch);
+        add_to_noise(s, draws, tokens, width, fetch);
     }
     return static_cast<double>(sum(loss));
 }
