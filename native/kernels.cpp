@@ -31,6 +31,7 @@ struct NegativeHead {
 
     // Draws the noise of so many blocks, and of one more, whose rows the last one fetches.
     void start(uint64_t key, int64_t blocks) {
+        scratch.band.fill_weights();
         Random random{mix(key)};
         const int32_t width = padded(options.draws);
         for (int32_t* w = words; w <= words + blocks * width; w += width) {
@@ -68,6 +69,7 @@ double negative_step(const Tables& tables, const Block& block, const Negative& o
     Carver carver{reinterpret_cast<uintptr_t>(scratch)};
     NegativeScratch s;
     s.lay_out(carver, options, tables.stride, window, block.tokens);
+    s.band.fill_weights();
     Fetch nothing{nullptr, 0, 0, tables.stride};
     return negative_block<true>(tables, block, options, noise, lr, s, nothing);
 }

@@ -24,20 +24,20 @@ struct Noise {
 };
 
 // Neighbors in a sentence that predict the words around them. Token i of the group stands at its place lead + i, and sees
-// the places j with 0 < |lead + i - j| <= reach, 0 <= j < places.
+// the place at a distance d, 0 < d <= window, with the weight (window + 1 - d) / window.
 struct Group {
-    int32_t tokens, places;  // tokens <= kGroup, lead + tokens <= places
-    int32_t lead, reach;
+    int32_t tokens, places;  // tokens <= kGroup, lead + tokens <= places <= kGroup + 2 window
+    int32_t lead;            // <= window
 };
 constexpr int32_t kGroup = 8;
 
 // Predictions that a head handles in one step. The tokens, and the places, of the groups follow one another.
 struct Block {
-    int32_t tokens, places, groups, pairs;  // T, S, G, P
-    const int32_t* input;                   // (T) words
-    const int32_t* output;                  // (S) words
-    const int32_t* contexts;                // (T) how many places a token sees; P is their sum
-    const Group* group;                     // (G)
+    int32_t tokens, places, groups;  // T, S, G
+    const int32_t* input;            // (T) words
+    const int32_t* output;           // (S) words
+    const float* pairs;              // (T) the weights of the places that a token sees, summed
+    const Group* group;              // (G)
 };
 
 // Block-shared negative sampling: `draws` noise words a block stand for `negatives` per pair.
@@ -63,8 +63,8 @@ struct Shard {
 struct Totals {
     int64_t raw;      // tokens read (those of the sentences that were trained on, or evaluated)
     int64_t trained;  // tokens that survived subsampling
-    int64_t pairs;    // positive pairs
-    double loss;      // sum over the pairs, nats
+    double pairs;     // weights of the true pairs, summed
+    double loss;      // weighted sum over the pairs, nats
 };
 
 struct Kernels {

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -29,7 +28,7 @@ namespace {
 
 template <typename T>
 using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Groups = nb::ndarray<const int32_t, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>;
+using Groups = nb::ndarray<const int32_t, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
 using Table = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 void check(bool holds, const char* sentence) {
@@ -66,7 +65,7 @@ double fma_peak(const std::string& isa, double seconds) {
 // Negative sampling on a pair of tables; holds on to the arrays that it was given. Calls may run at once.
 class NegativeKernel {
   public:
-    using Sums = std::tuple<int64_t, int64_t, int64_t, double>;
+    using Sums = std::tuple<int64_t, int64_t, double, double>;
 
     NegativeKernel(const std::string& isa, Table input, Table output, int32_t dim, Vector<const uint64_t> cumulative,
                    Vector<const uint32_t> keep, int32_t negatives, int32_t draws, int32_t window, int32_t block)
@@ -103,7 +102,7 @@ class NegativeKernel {
         const skipgrad::Shard shard{ids.data(),     count,   position, keep_.data(), key,   heldout_key,
                                     share(heldout), window_, block_,   lr_begin,     lr_end};
         const skipgrad::Noise noise{cumulative_.data(), guide_.data(), guide_bits_};
-        skipgrad::Totals totals{0, 0, 0, 0.0};
+        skipgrad::Totals totals{0, 0, 0.0, 0.0};
         nb::gil_scoped_release released;
         (update ? kernels_.negative_train : kernels_.negative_evaluate)(tables_, noise, head_, shard, aligned, &totals);
         return {totals.raw, totals.trained, totals.pairs, totals.loss};
@@ -121,35 +120,33 @@ class NegativeKernel {
         return nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(words, {n}, owner);
     }
 
-    // One step on the given block and noise words. A row of `groups`: tokens, places, lead, reach.
+    // One step on the given block and noise words. A row of `groups`: tokens, places, lead.
     double step(Vector<const int32_t> input, Vector<const int32_t> output, Groups groups, Vector<const int32_t> noise,
                 float lr) const {
         const int32_t tokens = static_cast<int32_t>(input.shape(0)), places = static_cast<int32_t>(output.shape(0));
         check(static_cast<int32_t>(noise.shape(0)) == head_.draws, "The noise words differ in number from draws.");
         const auto* group = reinterpret_cast<const skipgrad::Group*>(groups.data());
-        std::vector<int32_t> contexts;
+        std::vector<float> pairs;
         int64_t seen = 0;
         for (const auto* g = group; g < group + groups.shape(0); g++) {
-            check(g->tokens > 0 && g->tokens <= skipgrad::kGroup && g->lead >= 0 && g->lead + g->tokens <= g->places &&
-                      g->places <= g->tokens + 2 * g->reach && g->reach > 0 && g->reach <= window_,
+            check(g->tokens > 0 && g->tokens <= skipgrad::kGroup && g->lead >= 0 && g->lead <= window_ &&
+                      g->lead + g->tokens <= g->places && g->places <= g->lead + g->tokens + window_,
                   "A group is out of range.");
-            for (int32_t place = g->lead; place < g->lead + g->tokens; place++)
-                contexts.push_back(std::min(place, g->reach) + std::min(g->places - 1 - place, g->reach));
+            for (int32_t at = g->lead; at < g->lead + g->tokens; at++) {
+                double sum = 0;
+                for (int32_t place = 0; place < g->places; place++)
+                    if (place != at) sum += std::max(0, window_ + 1 - std::abs(place - at));
+                pairs.push_back(static_cast<float>(sum / window_));
+            }
             seen += g->places;
         }
-        check(static_cast<int32_t>(contexts.size()) == tokens && seen == places,
+        check(static_cast<int32_t>(pairs.size()) == tokens && seen == places,
               "The groups do not fit the tokens and places.");
         // Filled with NaN: what a kernel has not written must not matter.
         std::vector<uint8_t> memory(kernels_.negative_scratch(head_, tables_.stride, window_, tokens, 0) + 64, 0xff);
         uint8_t* aligned = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
-        const skipgrad::Block block{tokens,
-                                    places,
-                                    static_cast<int32_t>(groups.shape(0)),
-                                    std::accumulate(contexts.begin(), contexts.end(), 0),
-                                    input.data(),
-                                    output.data(),
-                                    contexts.data(),
-                                    group};
+        const skipgrad::Block block{
+            tokens, places, static_cast<int32_t>(groups.shape(0)), input.data(), output.data(), pairs.data(), group};
         std::vector<uint8_t> words(static_cast<size_t>(head_.draws) * 4 + 128, 0xff);  // -1 beyond the draws
         uint8_t* drawn = words.data() + (64 - reinterpret_cast<uintptr_t>(words.data()) % 64) % 64;
         std::memcpy(drawn, noise.data(), static_cast<size_t>(head_.draws) * 4);
@@ -204,10 +201,10 @@ void bind_kernels(nb::module_& m) {
              "heldout"_a, "lr_begin"_a, "lr_end"_a, "scratch"_a.noconvert(),
              "Trains on sentences, or evaluates those held out; returns raw and trained tokens, pairs and loss.")
         .def("draw", &NegativeKernel::draw, "key"_a, "blocks"_a, "The noise words of so many blocks.")
-        .def("step", &NegativeKernel::step, "input"_a.noconvert(), "output"_a.noconvert(), "groups"_a.noconvert(),
-             "noise"_a.noconvert(), "lr"_a,
-             "One step on a block with the given noise words; returns the loss. A row of groups: tokens, places, lead, "
-             "reach.");
+        .def(
+            "step", &NegativeKernel::step, "input"_a.noconvert(), "output"_a.noconvert(), "groups"_a.noconvert(),
+            "noise"_a.noconvert(), "lr"_a,
+            "One step on a block with the given noise words; returns the loss. A row of groups: tokens, places, lead.");
 }
 
 // ---------------------------------------------------------------- text

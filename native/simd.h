@@ -11,25 +11,30 @@ namespace skipgrad {
 namespace {
 
 #if defined(__AVX512F__)
-constexpr int kLanes = 16;     // floats in a register
-constexpr int kPanel = 8;      // vectors of a row that are kept in registers at a time
-constexpr int kStep = 8;       // floats: rows are worked on up to their dimension rounded up to this
-constexpr int kScoreRows = 8;  // rows in a tile of scores: it has two vectors of columns
+constexpr int kLanes = 16;      // floats in a register
+constexpr int kPanel = 8;       // vectors of a row that are kept in registers at a time
+constexpr int kStep = 8;        // floats: rows are worked on up to their dimension rounded up to this
+constexpr int kScoreRows = 8;   // rows in a tile of scores: it has two vectors of columns
+constexpr int kPlaceRows = 12;  // the same for a tile of eight columns
 #elif defined(__AVX__)
 constexpr int kLanes = 8;
 constexpr int kPanel = 4;
 constexpr int kStep = 8;
 constexpr int kScoreRows = 4;
+constexpr int kPlaceRows = 10;
 #else
 constexpr int kLanes = 4;
 constexpr int kPanel = 4;
 constexpr int kStep = 4;
 constexpr int kScoreRows = 4;
+constexpr int kPlaceRows = 5;
 #endif
 
 typedef float vfloat __attribute__((vector_size(kLanes * 4), may_alias));
 typedef float vhalf __attribute__((vector_size(kLanes * 2), may_alias));
 typedef int32_t vint __attribute__((vector_size(kLanes * 4), may_alias));
+typedef float veight __attribute__((vector_size(32), may_alias));
+typedef float veight_any __attribute__((vector_size(32), may_alias, aligned(4)));
 typedef float vfloat_any __attribute__((vector_size(kLanes * 4), may_alias, aligned(4)));  // wherever it lies
 
 SKIPGRAD_INLINE vfloat load(const float* p) { return *reinterpret_cast<const vfloat*>(p); }
@@ -40,6 +45,8 @@ SKIPGRAD_INLINE vint load_int(const int32_t* p) { return *reinterpret_cast<const
 SKIPGRAD_INLINE void store_int(int32_t* p, vint x) { *reinterpret_cast<vint*>(p) = x; }
 SKIPGRAD_INLINE vfloat load_any(const float* p) { return *reinterpret_cast<const vfloat_any*>(p); }
 SKIPGRAD_INLINE void store_any(float* p, vfloat x) { *reinterpret_cast<vfloat_any*>(p) = x; }
+SKIPGRAD_INLINE veight load_eight_any(const float* p) { return *reinterpret_cast<const veight_any*>(p); }
+SKIPGRAD_INLINE void store_eight(float* p, veight x) { *reinterpret_cast<veight*>(p) = x; }
 SKIPGRAD_INLINE vfloat set(float x) { return x - vfloat{}; }
 SKIPGRAD_INLINE vint set_int(int32_t x) { return x - vint{}; }
 
@@ -95,6 +102,12 @@ struct MakeLanes<0, I...> {
 typedef MakeLanes<kLanes>::type AllLanes;
 
 template <int... I>
+SKIPGRAD_INLINE vint lane_numbers(Lanes<I...>) {
+    return vint{I...};
+}
+SKIPGRAD_INLINE vint lane_numbers() { return lane_numbers(AllLanes{}); }
+
+template <int... I>
 SKIPGRAD_INLINE vfloat widen(vhalf x, Lanes<I...>) {
     return __builtin_shufflevector(x, vhalf{}, I...);
 }
@@ -106,25 +119,6 @@ SKIPGRAD_INLINE vhalf lower(vfloat x, Lanes<I...>) {
     return __builtin_shufflevector(x, x, I...);
 }
 SKIPGRAD_INLINE vhalf lower(vfloat x) { return lower(x, MakeLanes<kLanes / 2>::type{}); }
-
-// Halves of every group of kGroup lanes are added, for a and for b, and the sums interleaved: groups of half the size.
-template <int kGroup, int... I>
-SKIPGRAD_INLINE vfloat fold(vfloat a, vfloat b, Lanes<I...>) {
-    constexpr int half = kGroup / 2;
-    const vfloat low = __builtin_shufflevector(a, b, (I / kGroup * kGroup + I % half + (I / half % 2 ? kLanes : 0))...);
-    const vfloat high =
-        __builtin_shufflevector(a, b, (I / kGroup * kGroup + half + I % half + (I / half % 2 ? kLanes : 0))...);
-    return low + high;
-}
-
-// Lane i of the result is the sum of the i-th of kLanes vectors at p.
-template <int kGroup = 2>
-SKIPGRAD_INLINE vfloat sums(const float* p, int step = 1) {
-    if constexpr (kGroup == kLanes * 2)
-        return load(p);
-    else
-        return fold<kGroup>(sums<kGroup * 2>(p, step * 2), sums<kGroup * 2>(p + step * kLanes, step * 2), AllLanes{});
-}
 
 template <int kHalf, int... I>
 SKIPGRAD_INLINE void exchange(vfloat* a, vfloat* b, Lanes<I...>) {

@@ -1,5 +1,6 @@
 // The skip-gram loop over a shard: subsampling, windows, blocks. It knows nothing of the head that it feeds.
 #pragma once
+#include "band.h"
 #include "kernels.h"
 #include "rng.h"
 #include "scratch.h"
@@ -10,21 +11,24 @@ namespace {
 constexpr int kStreams = 4;
 
 struct SkipGramScratch {
-    int32_t* kept;                         // (count) tokens that survived subsampling; sentences still end with -1
-    int32_t *input, *output, *contexts;    // as in Block
-    Group* group;                          // (block)
-    int32_t *ahead_input, *ahead_output;   // (kGroup kStreams)
+    int32_t* kept;                        // (count) tokens that survived subsampling; sentences still end with -1
+    int32_t *input, *output;              // as in Block
+    float* pairs;                         // as in Block
+    Group* group;                         // (block)
+    float* seen;                          // (window + 1) the weights of the n nearest places to one side, summed
+    int32_t *ahead_input, *ahead_output;  // (kGroup kStreams)
 
     void lay_out(Carver& carver, int32_t window, int32_t block, int64_t count) {
         carver.take(&kept, count);
         carver.take(&input, block);
         carver.take(&output, int64_t{block} * (2 * window + 1));
-        carver.take(&contexts, block);
+        carver.take(&pairs, block);
         carver.take(&group, block);
+        carver.take(&seen, window + 1);
         carver.take(&ahead_input, kGroup * kStreams);
         carver.take(&ahead_output, kGroup * kStreams);
     }
-    Block block() const { return {0, 0, 0, 0, input, output, contexts, group}; }
+    Block block() const { return {0, 0, 0, input, output, pairs, group}; }
 };
 
 // Copies the tokens that survive subsampling in the sentences that are (not) held out; returns how many ids it wrote.
@@ -52,21 +56,25 @@ inline int64_t subsample(const Shard& shard, bool heldout, Random& random, int32
     return n;
 }
 
-// Appends tokens from .. to-1 of the sentence start .. end-1. They share one draw of the window's reach: the law of a pair
-// is the same, and what they see is a band that needs no lists.
-inline void add_group(const SkipGramScratch& s, int64_t start, int64_t end, int64_t from, int64_t to, int64_t reach,
-                      Block* block) {
-    const int64_t low = from - reach < start ? start : from - reach;
-    const int64_t high = to + reach > end ? end : to + reach;
+inline void fill_seen(int32_t window, float* seen) {
+    seen[0] = 0;
+    for (int32_t d = 1; d <= window; d++) seen[d] = seen[d - 1] + weight_of(d, window);
+}
+
+// Appends tokens from .. to-1 of the sentence start .. end-1; returns their pairs.
+inline double add_group(const SkipGramScratch& s, int64_t start, int64_t end, int64_t from, int64_t to, int64_t window,
+                        Block* block) {
+    const int64_t low = from - lower_of(from - start, window), high = to + lower_of(end - to, window);
+    double pairs = 0;
     for (int64_t t = from; t < to; t++) {
-        const int64_t left = t - start < reach ? t - start : reach, right = end - 1 - t < reach ? end - 1 - t : reach;
         s.input[block->tokens] = s.kept[t];
-        s.contexts[block->tokens++] = static_cast<int32_t>(left + right);
-        block->pairs += static_cast<int32_t>(left + right);
+        s.pairs[block->tokens] = s.seen[lower_of(t - start, window)] + s.seen[lower_of(end - 1 - t, window)];
+        pairs += s.pairs[block->tokens++];
     }
     for (int64_t c = low; c < high; c++) s.output[block->places++] = s.kept[c];
     s.group[block->groups++] = {static_cast<int32_t>(to - from), static_cast<int32_t>(high - low),
-                                static_cast<int32_t>(from - low), static_cast<int32_t>(reach)};
+                                static_cast<int32_t>(from - low)};
+    return pairs;
 }
 
 // Part of a shard that is read group by group.
@@ -127,6 +135,7 @@ inline void skipgram(const Shard& shard, bool heldout, const SkipGramScratch& s,
     head.start(shard.key, (totals->trained + shard.block - 1) / shard.block);
     Stream streams[kStreams];
     cut(s.kept, n, streams);
+    fill_seen(shard.window, s.seen);
     Block block = s.block();
     int64_t read = 0;
     for (int idle = 0, k = 0; idle < kStreams; k = (k + 1) % kStreams) {
@@ -135,17 +144,15 @@ inline void skipgram(const Shard& shard, bool heldout, const SkipGramScratch& s,
         idle = ready ? 0 : idle + 1;
         if (ready) {
             const int64_t room = shard.block - block.tokens, group = room < kGroup ? room : kGroup;
-            const int64_t to = stream.next + group > stream.end ? stream.end : stream.next + group;
-            const int64_t reach = 1 + random.below(static_cast<uint32_t>(shard.window));
-            add_group(s, stream.start, stream.end, stream.next, to, reach, &block);
+            const int64_t to = lower_of(stream.next + group, stream.end);
+            totals->pairs += add_group(s, stream.start, stream.end, stream.next, to, shard.window, &block);
             read += to - stream.next;
             stream.next = to;
         }
         if (block.tokens < shard.block && (idle < kStreams || !block.tokens)) continue;
         const Ahead ahead = look_ahead(s, streams, shard.window);
         totals->loss += head.step(block, shard.lr_begin + slope * static_cast<float>(read), ahead);
-        totals->pairs += block.pairs;
-        block.tokens = block.places = block.groups = block.pairs = 0;
+        block.tokens = block.places = block.groups = 0;
     }
 }
 

@@ -47,14 +47,6 @@ struct Piece {
         for (int v = 0; v < kVectors; v++) store(p + v * kLanes, load(p + v * kLanes) + full[v]);
         if constexpr (kHalf) store_half(p + kVectors * kLanes, load_half(p + kVectors * kLanes) + half);
     }
-    // `so_far` plus the products with x, lane by lane.
-    SKIPGRAD_INLINE vfloat products(const Piece& x, vfloat so_far) const {
-        vfloat odd = {};
-        for (int v = 0; v < kVectors; v += 2) so_far += full[v] * x.full[v];
-        for (int v = 1; v < kVectors; v += 2) odd += full[v] * x.full[v];
-        if constexpr (kHalf) odd += widen(half * x.half);
-        return so_far + odd;
-    }
 };
 
 // Calls body(a Piece, column) for pieces of at most kPanel vectors that cover `width` floats of a row evenly.
@@ -116,24 +108,7 @@ SKIPGRAD_INLINE void add_terms(float* const* to, int32_t column, const More&... 
     for (int r = 0; r < kRows; r++) sum[r].add_to(to[r] + column);
 }
 
-// products[(r * n + j) * kLanes ..] = a[r] . b[j], lane by lane, for r < kRows and j < n: a piece of the rows is read once
-// for all of b.
-template <int kRows, typename Part>
-SKIPGRAD_INLINE void multiply_rows(const float* const* a, const float* const* b, int32_t n, int32_t column,
-                                   float* products) {
-    Part x[kRows];
-    for (int r = 0; r < kRows; r++) x[r].read(a[r] + column);
-    for (int32_t j = 0; j < n; j++) {
-        Part y;
-        y.read(b[j] + column);
-        for (int r = 0; r < kRows; r++) {
-            float* const product = products + (static_cast<int64_t>(r) * n + j) * kLanes;
-            store(product, x[r].products(y, column ? load(product) : vfloat{}));
-        }
-    }
-}
-
-// packed[k * n + j] = rows[j][k]: n is a multiple of kLanes, k < dim rounded up to kLanes.
+// packed[k * n + j] = rows[j][k]: n is a multiple of kLanes, k < dim rounded up to kLanes. Eight zeros stand behind.
 SKIPGRAD_STAGE void pack(const float* const* rows, int32_t n, int32_t dim, float* packed) {
     for (int32_t j = 0; j < n; j += kLanes)
         for (int32_t k = 0; k < dim; k += kLanes) {
@@ -142,6 +117,7 @@ SKIPGRAD_STAGE void pack(const float* const* rows, int32_t n, int32_t dim, float
             transpose(square);
             for (int i = 0; i < kLanes; i++) store(packed + static_cast<int64_t>(k + i) * n + j, square[i]);
         }
+    store_eight(packed + static_cast<int64_t>(dim + kLanes - 1) / kLanes * kLanes * n, veight{});
 }
 
 template <int kVectors>
@@ -171,6 +147,31 @@ SKIPGRAD_STAGE void score_packed(const float* const* rows, int32_t count, int32_
             score_tile<2>(rows + r, dim, packed + j, n, to + j);
         }
         if (j < n) score_tile<1>(rows + r, dim, packed + j, n, to + j);
+    }
+}
+
+template <int kRows>
+SKIPGRAD_INLINE void score_eight(const float* const* rows, int32_t count, int32_t dim, const float* packed, int32_t n,
+                                 float* scores) {
+    if constexpr (kRows > 1)
+        if (count < kRows) return score_eight<kRows - 1>(rows, count, dim, packed, n, scores);
+    veight sum[kRows] = {};
+    for (int32_t k = 0; k < dim; k++) {
+        const veight x = load_eight_any(packed + static_cast<int64_t>(k) * n);
+        for (int r = 0; r < kRows; r++) sum[r] += rows[r][k] * x;
+    }
+    for (int r = 0; r < kRows; r++) store_eight(scores + r * 8, sum[r]);
+}
+
+// scores[r * 8 + j] = rows[r] . packed row j, for `count` rows and the eight packed rows that begin at `packed`.
+SKIPGRAD_STAGE void score_group(const float* const* rows, int32_t count, int32_t dim, const float* packed, int32_t n,
+                                float* scores, Fetch& fetch) {
+    const int32_t parts = (count + kPlaceRows - 1) / kPlaceRows;
+    for (int32_t p = 0, done = 0; p < parts; p++) {
+        const int32_t size = (count - done) / (parts - p);
+        fetch.some(4);
+        score_eight<kPlaceRows>(rows + done, size, dim, packed, n, scores + done * 8);
+        done += size;
     }
 }
 

@@ -1,10 +1,11 @@
 // Negative sampling with noise words that a block shares.
 //
-// For token i of a block with P_i contexts c, and N noise words n drawn from q:
-//     loss_i = sum_c -log sigmoid(v_i . u_c)  +  K/N sum_n (P_i - m_in) -log sigmoid(-v_i . u_n)
-// m_in counts how often n is a context of i: such a word is no negative of that pair. Over the draws, the expected
+// For token i of a block with contexts c of weights a_ic, which sum to P_i, and N noise words n drawn from q:
+//     loss_i = sum_c -a_ic log sigmoid(v_i . u_c)  +  K/N sum_n (P_i - m_in) -log sigmoid(-v_i . u_n)
+// m_in sums the weights of the contexts that are n: such a word is no negative of that pair. Over the draws, the expected
 // gradient is that of K independent negatives a pair (Mikolov et al. 2013), for P + N instead of P (K + 1) rows.
-// All scores are taken at the start of the step. The slow twin is src/skipgrad/heads/negative.py.
+// Scores are taken at the start of the step, but those of the true pairs see what earlier groups added to the output
+// table. The slow twin is src/skipgrad/heads/negative.py.
 #pragma once
 #include "../band.h"
 #include "../kernels.h"
@@ -19,16 +20,16 @@ namespace {
 inline int32_t padded(int32_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
 struct NegativeScratch {
-    float** noise;          // (N) rows of the noise words
-    float** inputs;         // (T') rows of a; those beyond the tokens repeat the first
-    float** to;             // (T) rows of the input table
-    float** outputs;        // (S) rows of the output table
-    float* a;               // (T, stride) the input rows as they were at the start of the step
-    float* packed;          // (stride, T') the same, transposed: lane = token
-    float* weight;          // (T') of a noise word for the token: K/N P_i
-    float* masked;          // (T') the same for a noise word that is a context of a token
-    int32_t* hit;           // (N') not 0: the noise word stands at a place of the block
-    float* g;               // (N, T') scores, then residuals times -lr
+    float** noise;    // (N) rows of the noise words
+    float** inputs;   // (T') rows of a; those beyond the tokens repeat the first
+    float** to;       // (T) rows of the input table
+    float** outputs;  // (S) rows of the output table
+    float* a;         // (T, stride) the input rows as they were at the start of the step
+    float* packed;    // (stride, T') the same, transposed: lane = token
+    float* weight;    // (T') of a noise word for the token: K/N P_i
+    float* masked;    // (T') the same for a noise word that is a context of a token
+    int32_t* hit;     // (N') not 0: the noise word stands at a place of the block
+    float* g;         // (N, T') scores, then residuals times -lr
     BandScratch band;
 
     void lay_out(Carver& carver, const Negative& head, int32_t stride, int32_t window, int32_t block) {
@@ -38,12 +39,12 @@ struct NegativeScratch {
         carver.take(&to, tokens);
         carver.take(&outputs, int64_t{block} * (2 * window + 1));
         carver.take(&a, tokens * stride);
-        carver.take(&packed, stride * tokens);
+        carver.take(&packed, stride * tokens + kGroup);
         carver.take(&weight, tokens);
         carver.take(&masked, tokens);
         carver.take(&hit, padded(head.draws));
         carver.take(&g, head.draws * tokens);
-        band.lay_out(carver, window, block);
+        band.lay_out(carver, window);
     }
 };
 
@@ -72,12 +73,11 @@ SKIPGRAD_STAGE void find_hits(const Block& block, const int32_t* noise, int32_t 
 // The weights of a noise word that stands at a place: it counts for no pair with that place.
 SKIPGRAD_STAGE void mask(const Block& block, int32_t word, float share, const NegativeScratch& s) {
     for (int32_t i = 0; i < padded(block.tokens); i++) s.masked[i] = s.weight[i];
-    for_groups(block, s.band.tiles, [&](const Group& group, int32_t token, int32_t place, float*) {
+    for_groups(block, [&](const Group& group, int32_t token, int32_t place) {
+        const float* weights = s.band.weights_of(group);
         for (int32_t j = 0; j < group.places; j++) {
             if (block.output[place + j] != word) continue;
-            const Span seen = seen_by_places(group, j, 1);
-            for (int32_t i = seen.first; i < seen.end; i++)
-                if (i + group.lead != j) s.masked[token + i] -= share;
+            for (int32_t i = 0; i < group.tokens; i++) s.masked[token + i] -= share * weights[j * kGroup + i];
         }
     });
 }
@@ -87,8 +87,7 @@ SKIPGRAD_STAGE vfloat noise_residuals(const Block& block, const Negative& head, 
                                       const NegativeScratch& s, Fetch& fetch) {
     const int32_t width = padded(block.tokens);
     const float share = static_cast<float>(head.negatives) / static_cast<float>(head.draws);
-    for (int32_t i = 0; i < width; i++)
-        s.weight[i] = i < block.tokens ? static_cast<float>(block.contexts[i]) * share : 0.0f;
+    for (int32_t i = 0; i < width; i++) s.weight[i] = i < block.tokens ? block.pairs[i] * share : 0.0f;
     find_hits(block, noise, head.draws, s.hit);
     vfloat loss = {};
     for (int32_t n = 0; n < head.draws; n++) {
@@ -106,18 +105,6 @@ SKIPGRAD_STAGE vfloat noise_residuals(const Block& block, const Negative& head, 
     return loss;
 }
 
-// Turns the scores of the positive pairs into lr (1 - sigmoid(score)); returns the loss.
-SKIPGRAD_STAGE vfloat positive_residuals(float* scores, int32_t entries, float lr) {
-    vfloat loss = {};
-    for (int32_t e = 0; e < entries; e += kLanes) {
-        vfloat softplus;
-        const vfloat score = load(scores + e), residual = sigmoid(-score, &softplus);
-        store(scores + e, score == kNone ? vfloat{} : residual * lr);
-        loss += softplus;
-    }
-    return loss;
-}
-
 // Adds to each noise word's row what all tokens give it.
 SKIPGRAD_STAGE void add_to_noise(const NegativeScratch& s, int32_t draws, int32_t tokens, int32_t width, Fetch& fetch) {
     const int32_t lanes = padded(tokens);
@@ -130,6 +117,25 @@ SKIPGRAD_STAGE void add_to_noise(const NegativeScratch& s, int32_t draws, int32_
     });
 }
 
+// The true pairs of one group after the other: its rows stay in the nearest cache for all three products.
+template <bool kUpdate>
+vfloat positives(const Block& block, int32_t draws, int32_t dim, int32_t width, float lr, const NegativeScratch& s,
+                 Fetch& fetch) {
+    const int32_t lanes = padded(block.tokens);
+    vfloat loss = {};
+    for_groups(block, [&](const Group& group, int32_t token, int32_t place) {
+        float** const outputs = s.outputs + place;
+        score_group(outputs, group.places, dim, s.packed + token, lanes, s.band.tile, fetch);
+        loss += band_residuals(group, lr, s.band);
+        if constexpr (kUpdate) {
+            const auto from_noise = [&](int32_t i) { return Terms{s.g + token + i, 1, lanes, s.noise, draws}; };
+            add_to_tokens(group, s.band, s.to + token, outputs, from_noise, width, fetch);
+            add_to_places(group, s.band, outputs, s.inputs + token, width, fetch);
+        }
+    });
+    return loss;
+}
+
 template <bool kUpdate>
 double negative_block(const Tables& tables, const Block& block, const Negative& head, const int32_t* noise, float lr,
                       const NegativeScratch& s, Fetch& fetch) {
@@ -138,16 +144,9 @@ double negative_block(const Tables& tables, const Block& block, const Negative& 
     gather_rows(tables, block, noise, draws, s);
     pack(s.inputs, lanes, tables.dim, s.packed);
     score_packed(s.noise, draws, tables.dim, s.packed, lanes, s.g, fetch);
-    const int32_t entries = score_band(block, s.inputs, s.outputs, width, s.band, fetch);
     vfloat loss = noise_residuals(block, head, noise, lr, s, fetch);
-    loss += positive_residuals(s.band.scores, entries, lr);
-    if constexpr (kUpdate) {
-        spread_band(block, s.band);
-        const auto from_noise = [&](int32_t i) { return Terms{s.g + i, 1, lanes, s.noise, draws}; };
-        add_to_tokens(block, s.band, s.to, s.outputs, from_noise, width, fetch);
-        add_to_places(block, s.band, s.outputs, s.inputs, width, fetch);
-        add_to_noise(s, draws, tokens, width, fetch);
-    }
+    loss += positives<kUpdate>(block, draws, tables.dim, width, lr, s, fetch);
+    if constexpr (kUpdate) add_to_noise(s, draws, tokens, width, fetch);
     return static_cast<double>(sum(loss));
 }
 

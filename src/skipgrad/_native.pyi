@@ -45,7 +45,7 @@ class NegativeKernel:
         lr_begin: float,
         lr_end: float,
         scratch: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu")],
-    ) -> tuple[int, int, int, float]:
+    ) -> tuple[int, int, float, float]:
         """
         Trains on sentences, or evaluates those held out; returns raw and trained tokens, pairs and loss.
         """
@@ -57,12 +57,13 @@ class NegativeKernel:
         self,
         input: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
         output: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
-        token_first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
-        pair_place: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        groups: Annotated[NDArray[numpy.int32], dict(shape=(None, 3), order="C", device="cpu", writable=False)],
         noise: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
         lr: float,
     ) -> float:
-        """One step on a block with the given noise words; returns the loss."""
+        """
+        One step on a block with the given noise words; returns the loss. A row of groups: tokens, places, lead.
+        """
 
 LONGEST_WORD: int = 65535
 

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 class SkipGram:
     """Learns, for every word, a vector that predicts the words around it.
 
-    J = sum_t sum_{0 < |j| <= b_t} log P(w_{t+j} | w_t), b_t drawn from 1 .. window, where the head says what P is.
+    J = sum_t sum_{0 < |j| <= window} a_j log P(w_{t+j} | w_t), a_j = 1 - (|j| - 1) / window; the head says what P is.
 
+    The weight a_j is the chance that a reach drawn from 1 .. window covers j: word2vec draws it for each token, here
+    every pair is trained on with its weight, which is the same objective with less noise (ADR 4).
     A token of a word with relative frequency f is kept with probability min(1, sqrt(s/f) + s/f), s = sample.
     Mikolov et al. 2013, arXiv:1301.3781 and 1310.4546.
 
@@ -33,7 +35,7 @@ class SkipGram:
     dim: int = 100
     """Numbers in a vector, 2 to 1024."""
     window: int = 5
-    """Words to each side that a word predicts, 1 to 50; each token draws its own reach up to it."""
+    """Words to each side that a word predicts, 1 to 50; the weight of a word falls linearly with its distance."""
     sample: float = 1e-3
     """Frequent words are thinned out: threshold on their share of all words, 0 keeps every word."""
     head: Head = field(default_factory=Negative)

@@ -148,7 +148,7 @@ class Run:
         self.history: list[dict[str, Any]] = []
         self.start = time.perf_counter()
         self.done = self.raw = self.trained = 0
-        self.recent: tuple[float, int] = (0.0, 0)  # loss and pairs since the last report
+        self.recent: tuple[float, float] = (0.0, 0.0)  # loss and pairs since the last report
         self.lock = threading.Lock()
         self.stopping = False
 
@@ -179,10 +179,10 @@ class Run:
         self.history.append(record)
         self.report("epoch", epoch + 1)
 
-    def sums(self, update: bool, epoch: int) -> tuple[int, int, int, float]:
-        """Raw words, trained words, pairs and loss over all shards, the same for any number of threads."""
+    def sums(self, update: bool, epoch: int) -> tuple[int, int, float, float]:
+        """Raw words, trained words, pairs and loss over all shards, whatever the number of threads."""
         order = iter(range(len(self.shards)))
-        results: list[tuple[int, int, int, float]] = [(0, 0, 0, 0.0)] * len(self.shards)
+        results: list[tuple[int, int, float, float]] = [(0, 0, 0.0, 0.0)] * len(self.shards)
 
         def work() -> None:
             while not self.stopping and (i := next(order, None)) is not None:
@@ -201,9 +201,9 @@ class Run:
         for worker in workers:
             worker.result()
         raw, trained, pairs, losses = zip(*results, strict=True)
-        return sum(raw), sum(trained), sum(pairs), math.fsum(losses)
+        return sum(raw), sum(trained), math.fsum(pairs), math.fsum(losses)
 
-    def shard(self, update: bool, epoch: int, i: int) -> tuple[int, int, int, float]:
+    def shard(self, update: bool, epoch: int, i: int) -> tuple[int, int, float, float]:
         """Trains on one shard, or evaluates its held-out sentences."""
         begin, end = self.shards[i]
         words = self.corpus.ids
@@ -259,7 +259,7 @@ class Run:
         if not self.callback:
             return
         with self.lock:
-            (loss, pairs), self.recent = self.recent, (0.0, 0)
+            (loss, pairs), self.recent = self.recent, (0.0, 0.0)
             share = self.done / (len(self.corpus.ids) * self.training.epochs)
             raw, trained = self.raw, self.trained
         last = self.history[-1] if self.history and event != "step" else {"loss": loss / max(1, pairs)}

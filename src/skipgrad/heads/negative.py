@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -67,53 +67,60 @@ def sigmoid(x: Doubles) -> Doubles:
     return np.exp(-np.logaddexp(0.0, -x))
 
 
+class Token(NamedTuple):
+    """A word of a block, the words around it, and the weights of these."""
+
+    word: int
+    contexts: Sequence[int]
+    weights: Sequence[float]
+
+
 def step(
-    input: Doubles,
-    output: Doubles,
-    tokens: Sequence[int],
-    contexts: Sequence[Sequence[int]],
-    noise: Sequence[int],
-    negatives: int,
-    lr: float,
+    input: Doubles, output: Doubles, groups: Sequence[Sequence[Token]], noise: Sequence[int], negatives: int, lr: float
 ) -> float:
     """One step of shared negative sampling in float64, in place: the slow twin that judges the kernel.
 
-    loss_i = sum_c -log sigmoid(v_i . u_c) + K/N sum_n (P_i - m_in) -log sigmoid(-v_i . u_n)
+    loss_i = sum_c -a_ic log sigmoid(v_i . u_c) + K/N sum_n (P_i - m_in) -log sigmoid(-v_i . u_n)
 
-    with P_i contexts c of token i, N noise words n, and m_in the number of times that n is a context of i. The residual
-    r = d loss / d score is sigmoid(s) - 1 for a context and K/N (P_i - m_in) sigmoid(s) for a noise word; then
-    dL/dv_i = sum r u, dL/du = sum r v_i. Scores and rows are those at the start of the step.
+    with the contexts c of token i, their weights a_ic and the sum P_i of these, N noise words n, and m_in the weights
+    of the contexts that are n. The residual r = d loss / d score is a (sigmoid(s) - 1) for a context and
+    K/N (P_i - m_in) sigmoid(s) for a noise word; then dL/dv_i = sum r u, dL/du = sum r v_i. Input rows, and the scores
+    of noise words, are those at the start of the step; a group sees what the contexts before it changed.
     """
-    v, u = input[list(tokens)], output.copy()
-    loss = 0.0
-    for i, (token, words) in enumerate(zip(tokens, contexts, strict=True)):
-        places, noises = np.array(words, dtype=np.int64), np.array(noise)
-        hits = (noises[:, None] == places[None, :]).sum(axis=1)
-        weights = negatives / len(noise) * (len(words) - hits)
-        true, false = u[places] @ v[i], u[noises] @ v[i]
-        loss += float(np.logaddexp(0, -true).sum() + (weights * np.logaddexp(0, false)).sum())
-        rows = np.concatenate([places, noises])
-        residual = np.concatenate([sigmoid(true) - 1, weights * sigmoid(false)])
-        input[token] -= lr * residual @ u[rows]
-        np.subtract.at(output, rows, lr * np.outer(residual, v[i]))
+    noises, v = np.array(noise), input.copy()
+    loss, noise_moves = 0.0, np.zeros((len(noise), input.shape[1]))
+    at_start = output[noises]
+    for group in groups:
+        u = output.copy()
+        for word, contexts, weights in group:
+            places, a = np.array(contexts, dtype=np.int64), np.array(weights)
+            hits = ((noises[:, None] == places[None, :]) * a).sum(axis=1)
+            b = negatives / len(noise) * (a.sum() - hits)
+            true, false = u[places] @ v[word], at_start @ v[word]
+            loss += float((a * np.logaddexp(0, -true)).sum() + (b * np.logaddexp(0, false)).sum())
+            pull, push = a * (sigmoid(true) - 1), b * sigmoid(false)
+            input[word] -= lr * (pull @ u[places] + push @ u[noises])
+            np.subtract.at(output, places, lr * np.outer(pull, v[word]))
+            noise_moves += lr * np.outer(push, v[word])
+    np.subtract.at(output, noises, noise_moves)
     return loss
 
 
 def exact_gradient(
-    v: Doubles, output: Doubles, contexts: Sequence[int], q: Doubles, negatives: int
+    v: Doubles, output: Doubles, contexts: Sequence[int], weights: Sequence[float], q: Doubles, negatives: int
 ) -> tuple[float, Doubles, Doubles]:
     """The expected loss of one token and its gradients, summed over all words instead of drawn.
 
-    L = sum_c [-log sigmoid(v . u_c) + K sum_{w != c} q_w -log sigmoid(-v . u_w)]: draws that hit the context count 0.
+    L = sum_c a_c [-log sigmoid(v . u_c) + K sum_{w != c} q_w -log sigmoid(-v . u_w)]; draws of c count 0.
     """
     scores = output @ v
-    weights = negatives * (len(contexts) * q)
+    noise = negatives * sum(weights) * q
     residual = np.zeros_like(scores)
     loss = 0.0
-    for c in contexts:
-        weights[c] -= negatives * q[c]
-        residual[c] += sigmoid(scores[c : c + 1])[0] - 1
-        loss += float(np.logaddexp(0, -scores[c]))
-    residual += weights * sigmoid(scores)
-    loss += float((weights * np.logaddexp(0, scores)).sum())
+    for c, a in zip(contexts, weights, strict=True):
+        noise[c] -= negatives * a * q[c]
+        residual[c] += a * (sigmoid(scores[c : c + 1])[0] - 1)
+        loss += a * float(np.logaddexp(0, -scores[c]))
+    residual += noise * sigmoid(scores)
+    loss += float((noise * np.logaddexp(0, scores)).sum())
     return loss, residual @ output, np.outer(residual, v)
