@@ -48,8 +48,8 @@ class Negative:
         return self.shared or min(1024, -(-3 * self.negatives * (window + 1) // 32) * 8)
 
     def block(self, window: int) -> int:
-        """Tokens a block (T), so that a noise row moves by at most about 40 gradients at once: T P K / N <= 40."""
-        most = 40 * self.draws(window) // (self.negatives * (window + 1))
+        """Tokens a block (T), so that a noise row moves by about 20 gradients at once: T P K / N <= 22."""
+        most = 22 * self.draws(window) // (self.negatives * (window + 1))
         return max(8, min(32, most // 8 * 8))
 
     def noise(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
