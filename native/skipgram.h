@@ -101,10 +101,12 @@ struct Ahead {
     int32_t inputs, outputs;
 };
 
-inline Ahead look_ahead(const SkipGramScratch& s, const Stream* streams, int64_t window) {
+// The next block takes its groups from the streams k, k + 1, ...
+inline Ahead look_ahead(const SkipGramScratch& s, const Stream* streams, int k, int64_t groups, int64_t window) {
     Ahead ahead{s.ahead_input, s.ahead_output, 0, 0};
-    for (int k = 0; k < kStreams; k++) {
-        const int64_t next = streams[k].next, limit = streams[k].limit;
+    for (int g = 0; g < kStreams && g < groups; g++) {
+        const Stream& stream = streams[(k + g) % kStreams];
+        const int64_t next = stream.next, limit = stream.limit;
         for (int64_t t = next; t < next + kGroup && t < limit; t++)
             if (s.kept[t] >= 0) s.ahead_input[ahead.inputs++] = s.kept[t];
         for (int64_t t = next + window; t < next + window + kGroup && t < limit; t++)
@@ -150,7 +152,7 @@ inline void skipgram(const Shard& shard, bool heldout, const SkipGramScratch& s,
             stream.next = to;
         }
         if (block.tokens < shard.block && (idle < kStreams || !block.tokens)) continue;
-        const Ahead ahead = look_ahead(s, streams, shard.window);
+        const Ahead ahead = look_ahead(s, streams, k + 1, (shard.block + kGroup - 1) / kGroup, shard.window);
         totals->loss += head.step(block, shard.lr_begin + slope * static_cast<float>(read), ahead);
         block.tokens = block.places = block.groups = 0;
     }
