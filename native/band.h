@@ -34,9 +34,8 @@ inline Span seen_by_places(const Group& group, int32_t window, int32_t j, int32_
 
 struct BandScratch {
     int32_t window;
-    float*
-        weights;  // (kGroup + 2 window + 1, kGroup): of token i and place r - window + lead; 0 where there is no pair
-    float* tile;  // (kGroup + 2 window + 1, kGroup): of places and tokens, scores, then residuals
+    float* weights;  // (kGroup + 2 window + 1, kGroup): of place r - window + lead and token i, 0: no pair
+    float* tile;     // (kGroup + 2 window + 1, kGroup): of places and tokens, scores, then residuals
 
     void lay_out(Carver& carver, int32_t window_size) {
         window = window_size;
