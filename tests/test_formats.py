@@ -413,6 +413,9 @@ def test_a_missing_file_an_unknown_format_and_an_unknown_extension_are_named(tmp
     np.save(tmp_path / "x.npy", small().input)
     with pytest.raises(FileNotFoundError, match=r"expected .*x\.words\.txt"):
         Vectors.read(tmp_path / "x.npy")
+    (tmp_path / "x.npy").rename(tmp_path / "x.txt")
+    with pytest.raises(ValueError, match=r"x\.txt is a NumPy table: rename it to \.npy"):
+        Vectors.read(tmp_path / "x.txt")
 
 
 def test_a_folder_is_not_replaced_by_a_file(tmp_path: Path) -> None:

@@ -71,6 +71,8 @@ def detect(path: Path) -> Format:
         if start.startswith(magic):
             raise ValueError(f"{path} is packed with {packer}: unpack it first.")
     if start.startswith(b"\x93NUMPY"):
+        if path.suffix != npy.FORMAT.extension:
+            raise ValueError(f"{path} is a NumPy table: rename it to .npy, with its words beside it in .words.txt.")
         return npy.FORMAT
     if start.startswith(word2vec_binary.FASTTEXT_MAGIC) or path.suffix == word2vec_binary.FORMAT.extension:
         return word2vec_binary.FORMAT
