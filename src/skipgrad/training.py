@@ -180,7 +180,7 @@ class Run:
         self.report("epoch", epoch + 1)
 
     def sums(self, update: bool, epoch: int) -> tuple[int, int, float, float]:
-        """Raw words, trained words, pairs and loss over all shards, whatever the number of threads."""
+        """Raw words, trained words, pairs, loss over all shards; all but the loss are the same on any threads."""
         order = iter(range(len(self.shards)))
         results: list[tuple[int, int, float, float]] = [(0, 0, 0.0, 0.0)] * len(self.shards)
 
