@@ -29,6 +29,8 @@ template <typename T>
 using Maybe = std::optional<Vector<T>>;
 using Groups = nb::ndarray<const int32_t, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
 using Table = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using Lists = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Bytes = std::vector<uint8_t>;
 
 void check(bool holds, const char* sentence) {
@@ -114,7 +116,9 @@ class Kernel {
     Kernel(const std::string& isa, const std::string& head, const std::string& encoder, Table input, Table output,
            Maybe<float> bias, int32_t dim, Vector<const uint32_t> keep, int32_t window, int32_t block,
            Maybe<const uint64_t> cumulative, Maybe<const float> offset, int32_t draws, int32_t exact, float share,
-           bool included, Maybe<const int64_t> begins, Maybe<const int32_t> steps)
+           bool included, Maybe<const int64_t> begins, Maybe<const int32_t> steps, Maybe<float> mass,
+           std::optional<Lists<const int32_t>> near_words, std::optional<Lists<const float>> near_cumulative,
+           Maybe<const float> near_probability)
         : kernels_(kernels_for(isa)),
           encoder_(kind_of<skipgrad::Encoder>(encoder, {"skipgram", "mean", "sum"})),
           input_(input),
@@ -124,6 +128,10 @@ class Kernel {
           offset_(offset),
           begins_(begins),
           steps_(steps),
+          mass_(mass),
+          near_words_(near_words),
+          near_cumulative_(near_cumulative),
+          near_probability_(near_probability),
           window_(window),
           block_(block),
           tables_{input_.data(), output_.data(), data_or_null(bias_), dim, size(input) ? width(input) : 0} {
@@ -139,13 +147,19 @@ class Kernel {
             check(draws > exact && exact >= 0 && exact < size(input) + 8 && draws % 8 == 0 && exact % 8 == 0,
                   "The number of draws is out of range.");
             check(!offset || size(*offset) == size(input), "The offsets and the words differ in number.");
+            check(!mass || size(*mass) == size(input), "The masses and the words differ in number.");
+            check_near();
         }
+        const skipgrad::Near near{data_or_null(near_words_), data_or_null(near_cumulative_),
+                                  data_or_null(near_probability_), near_words ? list_length() : 0};
         head_ = {kind,
                  draws_ ? draws_->noise() : skipgrad::Noise{},
                  draws,
                  exact,
                  share,
                  data_or_null(offset_),
+                 near,
+                 data_or_null(mass_),
                  included,
                  data_or_null(begins_),
                  data_or_null(steps_),
@@ -217,6 +231,15 @@ class Kernel {
         for (const float* table : {tables_.input, tables_.output})
             check(reinterpret_cast<uintptr_t>(table) % 64 == 0, "The tables are not aligned to 64 bytes.");
     }
+    int32_t list_length() const { return static_cast<int32_t>(near_words_->shape(1)); }
+    void check_near() const {
+        if (!near_words_) return;
+        check(near_cumulative_ && near_probability_, "The near words have no probabilities.");
+        check(size(*near_words_) == size(input_) && size(*near_cumulative_) == size(input_) &&
+                  static_cast<int32_t>(near_cumulative_->shape(1)) == list_length() && list_length() > 0 &&
+                  size(*near_probability_) == size(input_),
+              "The lists of near words and the words differ in number.");
+    }
     int32_t longest_path() const {
         int64_t longest = 0;
         for (int32_t w = 0; begins_ && w + 1 < size(*begins_); w++)
@@ -250,6 +273,10 @@ class Kernel {
     Maybe<const float> offset_;
     Maybe<const int64_t> begins_;
     Maybe<const int32_t> steps_;
+    Maybe<float> mass_;
+    std::optional<Lists<const int32_t>> near_words_;
+    std::optional<Lists<const float>> near_cumulative_;
+    Maybe<const float> near_probability_;
     std::optional<Draws> draws_;
     int32_t window_, block_;
     skipgrad::Tables tables_;
@@ -265,12 +292,15 @@ void bind_heads(nb::module_& m) {
     nb::class_<Kernel>(m, "Kernel", "A head on a pair of tables.")
         .def(nb::init<const std::string&, const std::string&, const std::string&, Table, Table, Maybe<float>, int32_t,
                       Vector<const uint32_t>, int32_t, int32_t, Maybe<const uint64_t>, Maybe<const float>, int32_t,
-                      int32_t, float, bool, Maybe<const int64_t>, Maybe<const int32_t>>(),
+                      int32_t, float, bool, Maybe<const int64_t>, Maybe<const int32_t>, Maybe<float>,
+                      std::optional<Lists<const int32_t>>, std::optional<Lists<const float>>, Maybe<const float>>(),
              "isa"_a, "head"_a, "encoder"_a, "input"_a.noconvert(), "output"_a.noconvert(), "bias"_a.noconvert().none(),
              "dim"_a, "keep"_a.noconvert(), "window"_a, "block"_a, "cumulative"_a.noconvert().none() = nb::none(),
              "offset"_a.noconvert().none() = nb::none(), "draws"_a = 0, "exact"_a = 0, "share"_a = 0.0f,
              "included"_a = false, "begins"_a.noconvert().none() = nb::none(),
-             "steps"_a.noconvert().none() = nb::none())
+             "steps"_a.noconvert().none() = nb::none(), "mass"_a.noconvert().none() = nb::none(),
+             "near_words"_a.noconvert().none() = nb::none(), "near_cumulative"_a.noconvert().none() = nb::none(),
+             "near_probability"_a.noconvert().none() = nb::none())
         .def("scratch", &Kernel::scratch, "count"_a,
              "Bytes of scratch memory that a run over `count` ids needs, if they start at a multiple of 64.")
         .def("run", &Kernel::run, "update"_a, "ids"_a.noconvert(), "position"_a, "key"_a, "heldout_key"_a, "heldout"_a,

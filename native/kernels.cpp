@@ -25,6 +25,7 @@ struct DrawnHead {
     DrawnScratch scratch;
     Fetch fetch;
     int32_t* words;  // (blocks, N') draws of all blocks: drawn in one go, their cache misses overlap
+    Random near;     // for the draws that depend on a block's tokens
 
     void lay_out(Carver& carver, Encoder encoder, int32_t window, int32_t block, int64_t count) {
         scratch.lay_out(carver, head, encoder, tables.stride, window, block);
@@ -38,6 +39,7 @@ struct DrawnHead {
     void start(uint64_t key, int64_t blocks) {
         scratch.fill_constants();
         Random random{mix(key)};
+        near = Random{mix(key + 1)};
         const int32_t width = padded(head.draws), exact = head.exact;
         for (int32_t* w = words; w <= words + blocks * width; w += width) {
             for (int32_t n = 0; n < exact; n++) w[n] = n;
@@ -47,8 +49,12 @@ struct DrawnHead {
     }
 
     void step(const Block& block, float lr, const Ahead& ahead, Totals* totals) {
-        const int32_t* now = words;
+        int32_t* now = words;
         words += padded(head.draws);
+        if (head.near.words) {
+            find_given(block, scratch.encoder.encoder, scratch.given);
+            draw_near(head, block.tokens, scratch.given, near, now);
+        }
         fetch.count = fetch.next = 0;
         const bool skip = scratch.encoder.encoder == kSkipGram;
         float *const of_token = skip ? tables.input : tables.output, *const of_place =
@@ -116,7 +122,7 @@ void with_head(const Tables& tables, const Head& head, Encoder encoder, bool upd
     if (head.kind == kHierarchical)
         run(HierarchicalHead{tables, head, update, {}, {}, 0});
     else
-        run(DrawnHead{tables, head, update, {}, {}, nullptr});
+        run(DrawnHead{tables, head, update, {}, {}, nullptr, {0}});
 }
 
 void run(const Tables& tables, const Head& head, Encoder encoder, const Shard& shard, bool update, void* scratch,
@@ -138,7 +144,7 @@ void step(const Tables& tables, const Head& head, Encoder encoder, const Block& 
         one.start(key, 0);
         hierarchical_block(tables, head, block, key, lr, true, one.scratch, one.fetch, totals);
     } else {
-        DrawnHead one{tables, head, true, {}, {}, nullptr};
+        DrawnHead one{tables, head, true, {}, {}, nullptr, {0}};
         one.lay_out(carver, encoder, window, block.tokens, 0);
         one.scratch.fill_constants();
         one.one_step(block, draws, lr, totals);

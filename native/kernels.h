@@ -46,6 +46,15 @@ struct Block {
 // sum, of the input rows of its places predicts the token (CBOW).
 enum Encoder : int32_t { kSkipGram, kMean, kSum };
 
+// Words that are likely around a word c, by id: near words n[c] with the cumulative probabilities, `count` of them.
+// A block draws half of its words from those of its tokens in turn: q_n = (noise_n + mean over tokens i of near_n[c_i]) / 2.
+struct Near {
+    const int32_t* words;      // (V, count) ascending; nullptr: all draws come from the noise
+    const float* cumulative;   // (V, count), the last is 1
+    const float* probability;  // (V) of the noise
+    int32_t count;
+};
+
 enum HeadKind : int32_t { kNegative, kNce, kImportance, kSampled, kHierarchical };
 
 struct Head {
@@ -56,6 +65,8 @@ struct Head {
     int32_t exact;        // kImportance; a multiple of 8 below N
     float share;          // K/N, of a draw in each pair: kNegative, kNce
     const float* offset;  // (V) added to the score of a drawn word, -log(K q), -log(N q); nullptr: nothing
+    Near near;            // kImportance, kSampled: half of the draws come from here
+    float* mass;          // (V) kImportance: what the model gave to each draw is added, P w; nullptr: nothing
     int32_t included;  // true words have no offset; kSampled: they are in the sum always, and draws of them are masked
     // kHierarchical: 2 node + side of each step of a word's path, side 1 is left.
     const int64_t* begins;  // (V + 1)

@@ -7,6 +7,7 @@
 #pragma once
 #include "../encoder.h"
 #include "../kernels.h"
+#include "../near.h"
 #include "../scratch.h"
 #include "../tiles.h"
 
@@ -17,7 +18,8 @@ struct DrawnScratch {
     float** rows;     // (N) output rows of the draws
     float** outputs;  // (S or T) output rows of the true words
     float* packed;    // (stride, T') hidden vectors, transposed: lane = token
-    float* shift;     // (N) added to the scores of draws: bias and offset
+    float* shift;     // (N') added to the scores of draws: bias and offset
+    int32_t* given;   // (T) the word of each token that draws from near words depend on
     float* pull;      // (T') weights of a token's true words, summed: P_i
     float* masked;    // (T') a token's weight for a draw that is a true word of a token
     int32_t* hit;     // (N') not 0: the draw is a true word of the block
@@ -35,7 +37,8 @@ struct DrawnScratch {
         carver.take(&rows, head.draws);
         carver.take(&outputs, which == kSkipGram ? int64_t{block} * (2 * window + 1) : block);
         carver.take(&packed, stride * tokens + kGroup);
-        carver.take(&shift, head.draws);
+        carver.take(&shift, padded(head.draws));
+        carver.take(&given, head.near.words ? tokens : 0);
         carver.take(&pull, tokens);
         carver.take(&masked, tokens);
         carver.take(&hit, padded(head.draws));
@@ -87,6 +90,10 @@ SKIPGRAD_STAGE void find_rows(const Tables& tables, const Head& head, const Bloc
         s.rows[n] = row(tables.output, draws[n], tables.stride);
         s.shift[n] = tables.bias ? tables.bias[draws[n]] : 0.0f;
         if (head.offset && n >= head.exact) s.shift[n] += head.offset[draws[n]];
+    }
+    if (head.near.words) {
+        find_given(block, s.encoder.encoder, s.given);
+        shift_near(head, block.tokens, s.given, draws, s.shift);
     }
     for (int32_t i = 0; i < padded(block.tokens); i++)
         s.pull[i] = i >= block.tokens ? 0.0f : skip ? block.pairs[i] : 1.0f;

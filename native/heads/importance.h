@@ -31,7 +31,7 @@ SKIPGRAD_INLINE Mass exponentials(const DrawnScratch& s, int32_t draws, int32_t 
 }
 
 struct ImportanceRule {
-    static SKIPGRAD_STAGE vfloat draws(const Head& head, const Block& block, const int32_t*, float lr,
+    static SKIPGRAD_STAGE vfloat draws(const Head& head, const Block& block, const int32_t* draws, float lr,
                                        const DrawnScratch& s, Fetch& fetch, Totals* totals) {
         const int32_t width = padded(block.tokens);
         vfloat loss = {}, effective = {};
@@ -41,10 +41,12 @@ struct ImportanceRule {
             const Mass mass = exponentials(s, head.draws, width, i);
             loss += pull * (mass.most + log_positive(mass.sum));
             effective += pull * mass.sum * mass.sum / mass.squares;
-            const vfloat scale = pull * -lr / mass.sum;
+            const vfloat share = pull / mass.sum;
             for (int32_t n = 0; n < head.draws; n++) {
                 float* g = s.g + static_cast<int64_t>(n) * width + i;
-                store(g, load(g) * scale);
+                const vfloat given = load(g) * share;
+                if (head.mass) head.mass[draws[n]] += sum(given);
+                store(g, given * -lr);
             }
         }
         totals->effective += static_cast<double>(sum(effective));

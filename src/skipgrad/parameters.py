@@ -11,21 +11,26 @@ import numpy.typing as npt
 from skipgrad import _native
 
 if TYPE_CHECKING:
+    from skipgrad.heads.near import Near
     from skipgrad.model import Model
 
 Floats = npt.NDArray[np.float32]
+
+MOST_DRAWS = 8192  # a block: more of them cost memory and gain little
 
 
 class Parameters:
     """The tables of a model over a vocabulary, as they are before the first step."""
 
-    def __init__(self, model: Model, counts: npt.NDArray[np.int64], seed: int) -> None:
-        self.model, self.counts = model, counts
+    def __init__(self, model: Model, counts: npt.NDArray[np.int64], seed: int, near: Near | None = None) -> None:
+        self.model, self.counts, self.near = model, counts, near
         self.definition = model.head.define(counts)
         self.input = start_vectors(len(counts), model.dim, seed)
         self.output = aligned_rows(self.definition.rows, model.dim)
         self.bias = None if self.definition.bias is None else self.definition.bias.astype(np.float32)
         self.draws = model.head.draws(model.contexts)
+        self.follows = getattr(model.head, "proposal", "") == "adaptive"
+        self.mass = np.zeros(len(counts), np.float32) if self.follows else None
 
     def kernel(self, isa: str) -> _native.Kernel:
         """The native kernel on these tables."""
@@ -41,8 +46,32 @@ class Parameters:
             keep_thresholds(self.counts, model.sample),
             model.window,
             model.head.block(model.contexts),
-            **self.definition.native(self.draws),
+            **self._options(),
         )
+
+    def _options(self) -> dict[str, Any]:
+        options = self.definition.native(self.draws) | {"mass": self.mass}
+        if self.near is not None:
+            options |= self.near.native() | {"offset": None}
+        return options
+
+    def adapt(self, effective: float) -> bool:
+        """Follows the model with the proposal, and draws more where few draws count; whether there is a new kernel.
+
+        `effective` is the mean effective sample size since the last time.
+        """
+        head, changed = self.model.head, False
+        if self.mass is not None and self.mass.any():
+            self.definition.follow(self.mass.astype(np.float64))
+            self.mass[:] = 0
+            changed = True
+        wanted = getattr(head, "effective", 0.0)
+        most = min(MOST_DRAWS, len(self.counts) // 8 * 8)
+        if effective < wanted and self.draws < most:
+            growth = min(2.0, 1.1 * wanted / max(effective, 1.0))
+            self.draws = min(most, -(-int(self.draws * growth) // 8) * 8)
+            changed = True
+        return changed
 
     def rows_a_token(self) -> float:
         """About how many output rows a token is scored against."""

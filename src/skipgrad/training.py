@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 import skipgrad
 from skipgrad.corpus import Corpus, cores
+from skipgrad.heads.near import Near
 from skipgrad.parameters import Parameters, instruction_set
 from skipgrad.vectors import Vectors
 
@@ -127,13 +128,12 @@ class Run:
         self.model, self.corpus, self.training, self.callback = model, corpus, training, callback
         self.threads = training.threads or cores()
         self.isa = instruction_set()
-        self.parameters = Parameters(model, corpus.vocab.counts, training.seed)
+        self.parameters = Parameters(model, corpus.vocab.counts, training.seed, near_words(model, corpus))
         self.kernel = self.parameters.kernel(self.isa)
         self.first_lr = training.lr or model.lr
         self.shards = list(shards(corpus, self.tokens_per_call()))
-        longest = max(end - begin for begin, end in self.shards)
+        self.longest = max(end - begin for begin, end in self.shards)
         self.scratch = threading.local()
-        self.scratch_bytes = self.kernel.scratch(longest) + 64
         self.history: list[dict[str, Any]] = []
         self.start = time.perf_counter()
         self.done = self.raw = self.trained = 0
@@ -157,7 +157,7 @@ class Run:
         record = {"epoch": epoch + 1, "loss": loss / pairs, "seconds": time.perf_counter() - began}
         record |= {"raw_words": raw, "trained_words": trained, "pairs": pairs}
         if effective:
-            record["effective"] = effective / pairs
+            record |= {"effective": effective / pairs, "draws": self.parameters.draws}
         if self.training.heldout:
             _, _, held_pairs, held_loss, _ = self.sums(False, epoch)
             if not held_pairs:
@@ -196,8 +196,8 @@ class Run:
     def shard(self, update: bool, epoch: int, i: int) -> Sums:
         """Trains on one shard, or evaluates its held-out sentences."""
         begin, end = self.shards[i]
-        words = self.corpus.ids
-        sums = self.kernel.run(
+        words, kernel = self.corpus.ids, self.kernel
+        sums = kernel.run(
             update,
             words[begin:end],
             begin,
@@ -206,7 +206,7 @@ class Run:
             self.training.heldout,
             self.lr(epoch, begin / len(words)),
             self.lr(epoch, end / len(words)),
-            self.memory(),
+            self.memory(kernel),
         )
         self.corpus.forget(begin, end)
         if not sums[3] <= LOST * max(1, sums[2]):  # NaN is not smaller either
@@ -220,12 +220,15 @@ class Run:
                 self.done += end - begin
                 self.raw, self.trained = self.raw + sums[0], self.trained + sums[1]
                 self.recent = (self.recent[0] + sums[3], self.recent[1] + sums[2])
+                if sums[4] and self.parameters.adapt(sums[4] / sums[2]):
+                    self.kernel = self.parameters.kernel(self.isa)
         return sums
 
-    def memory(self) -> npt.NDArray[np.uint8]:
+    def memory(self, kernel: _native.Kernel) -> npt.NDArray[np.uint8]:
         """The scratch memory of the calling thread."""
-        if not hasattr(self.scratch, "memory"):
-            self.scratch.memory = np.empty(self.scratch_bytes, np.uint8)
+        need = kernel.scratch(self.longest) + 64
+        if not hasattr(self.scratch, "memory") or len(self.scratch.memory) < need:
+            self.scratch.memory = np.empty(need, np.uint8)
         return self.scratch.memory  # type: ignore[no-any-return]
 
     def lr(self, epoch: int, share: float) -> float:
@@ -300,6 +303,17 @@ def shards(corpus: Corpus, tokens: int) -> Iterator[tuple[int, int]]:
         for cut in cuts:
             yield begin, cut
             begin = cut
+
+
+def near_words(model: Model, corpus: Corpus) -> Near | None:
+    """What is seen around each word, where the head's draws depend on it."""
+    if getattr(model.head, "proposal", "") != "bigram":
+        return None
+    from skipgrad.counts import Counts  # which knows how this module holds sentences out
+
+    seen = Counts.build(corpus, window=model.window, sample=model.sample).trained
+    p = model.head.define(corpus.vocab.counts).q
+    return Near.of(seen.offsets, seen.columns, seen.values, p, getattr(model.head, "exact", 0))
 
 
 def mix(*numbers: int) -> int:

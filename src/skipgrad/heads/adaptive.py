@@ -18,8 +18,8 @@ class Adaptive:
 
     P(o | c) = P(o) of the short list, or P(cluster of o) P(o | its cluster): each a softmax, so that all sum to one.
 
-    Most words are in the short list, and a cluster is scored only for the tokens that need it. Rows have the same length
-    in all clusters: they are what is learned. Grave et al. 2017, arXiv:1609.04309.
+    Most words are in the short list, and a cluster is scored only for the tokens that need it. Rows are as long in all
+    clusters, since they are what is learned. Grave et al. 2017, arXiv:1609.04309.
 
     >>> Adaptive(cutoffs=(2000, 10000)).block(contexts=6)
     64

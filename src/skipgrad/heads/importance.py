@@ -11,6 +11,8 @@ from skipgrad.heads.head import Answer, Counts, Doubles, Ids
 from skipgrad.heads.negative import block_of
 from skipgrad.heads.proposal import Name, Proposal, check_proposal, cumulative, log_share
 
+BLOCK = 16  # tokens whose near words are drawn: a likely word is drawn at least so many times as rarely as it should be
+
 
 @dataclass(frozen=True)
 class Importance:
@@ -22,6 +24,9 @@ class Importance:
     Bengio and Senecal 2003 and 2008, "Adaptive importance sampling to accelerate training of a neural probabilistic
     language model".
 
+    A word that the model makes much more likely than N q is hardly ever drawn, and its score grows without bound: with
+    draws from the unigram distribution this head diverges on real text, with the bigram proposal it does not.
+
     >>> Importance(samples=64).draws(contexts=6)
     64
     """
@@ -30,7 +35,7 @@ class Importance:
 
     samples: int = 64
     """Words that are drawn for a block of tokens (N), a multiple of 8 up to 8192."""
-    proposal: Name = "unigram"
+    proposal: Name = "bigram"
     """The distribution that they are drawn from."""
     exponent: float = 1.0
     """The unigram proposal is q ~ count^exponent."""
@@ -53,7 +58,7 @@ class Importance:
 
     def block(self, contexts: float) -> int:
         """Tokens a block (T)."""
-        return block_of(contexts, self.samples)
+        return BLOCK if self.proposal == "bigram" else block_of(contexts, self.samples)
 
     def define(self, counts: Counts) -> Definition:
         """The head on a vocabulary with these counts."""
@@ -77,6 +82,14 @@ class Definition:
 
     def __init__(self, q: Doubles, exact: int, bias: Doubles) -> None:
         self.q, self.exact, self.rows, self.bias = q, exact, len(q), bias
+        self.unigram = self.model = q
+
+    def follow(self, mass: Doubles) -> None:
+        """Moves the proposal towards what the model gave to each word; a tenth stays with the unigram distribution."""
+        self.model = 0.9 * self.model + 0.1 * mass / mass.sum()
+        q = 0.9 * self.model + 0.1 * self.unigram
+        q[: self.exact] = 0
+        self.q = q / q.sum()
 
     def own(self, outputs: Ids) -> Ids:
         """The contexts themselves."""

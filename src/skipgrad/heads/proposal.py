@@ -11,12 +11,15 @@ import numpy.typing as npt
 
 from skipgrad.heads.head import Counts, Doubles
 
-Name = Literal["unigram", "uniform", "log-uniform"]
+Name = Literal["unigram", "uniform", "log-uniform", "bigram", "adaptive"]
 
 
 @dataclass(frozen=True)
 class Proposal:
     """Where draws come from: q ~ count^exponent, uniform, or q_k ~ log((k+2)/(k+1)) of a word's rank k.
+
+    Two more begin as the unigram's: "bigram" is mixed with what is seen around the words of a block (see Near), and
+    "adaptive" follows the model while it is trained.
 
     >>> Proposal("uniform").q(np.array([7, 2, 1])).round(3).tolist()
     [0.333, 0.333, 0.333]
@@ -31,7 +34,7 @@ class Proposal:
         """The probability of each word."""
         ranks = np.arange(len(counts))
         known = np.maximum(counts, 1).astype(np.float64)
-        if self.name == "unigram" and (counts > 0).any():
+        if self.name in ("unigram", "bigram", "adaptive") and (counts > 0).any():
             weights = np.where(counts > 0, known**self.exponent, 0.0)
         elif self.name == "log-uniform":
             weights = np.log((ranks + 2) / (ranks + 1))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from skipgrad.heads.head import Answer, Counts, Doubles, Ids
-from skipgrad.heads.importance import check_samples
+from skipgrad.heads.importance import BLOCK, check_samples
 from skipgrad.heads.negative import block_of
 from skipgrad.heads.proposal import Name, Proposal, check_proposal, cumulative, log_share
 
@@ -41,6 +41,10 @@ class Sampled:
 
     def __post_init__(self) -> None:
         check_samples(self.samples)
+        if self.target == "drawn" and self.proposal == "bigram":
+            raise ValueError("target is drawn, but with the bigram proposal no true word's own chance is known: leave one out.")
+        if self.proposal == "adaptive":
+            raise ValueError("proposal is adaptive, but only the head importance follows the model: choose another.")
         check_proposal(self.proposal, self.exponent)
 
     def draws(self, contexts: float) -> int:
@@ -49,7 +53,7 @@ class Sampled:
 
     def block(self, contexts: float) -> int:
         """Tokens a block (T)."""
-        return block_of(contexts, self.samples)
+        return BLOCK if self.proposal == "bigram" else block_of(contexts, self.samples)
 
     def define(self, counts: Counts) -> Definition:
         """The head on a vocabulary with these counts."""
