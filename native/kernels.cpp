@@ -2,7 +2,9 @@
 // std:: function built for AVX-512 becomes a weak symbol that the linker may keep for every caller.
 #include "kernels.h"
 
+#include "adam.h"
 #include "heads/negative.h"
+#include "heads/softmax.h"
 #include "skipgram.h"
 
 #define SKIPGRAD_STRING2(x) #x
@@ -104,6 +106,7 @@ extern const Kernels SKIPGRAD_JOIN(kernels_, SKIPGRAD_ISA);
 const Kernels SKIPGRAD_JOIN(kernels_, SKIPGRAD_ISA) = {
     SKIPGRAD_STRING(SKIPGRAD_ISA), &negative_scratch, &negative_shard<true>,
     &negative_shard<false>,        &negative_step,    &fma_loop,
+    &pack_hidden, &softmax_forward, &softmax_backward, &logistic_backward, &adam_step,
 };
 
 }  // namespace skipgrad
