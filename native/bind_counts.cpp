@@ -179,7 +179,8 @@ class DenseKernel {
   private:
     int32_t stride() const { return static_cast<int32_t>(output_.shape(1)); }
     skipgrad::Rows rows(int64_t begin, int64_t end) const {
-        check(0 <= begin && begin <= end && end <= static_cast<int64_t>(output_.shape(0)), "The rows are out of range.");
+        check(0 <= begin && begin <= end && end <= static_cast<int64_t>(output_.shape(0)),
+              "The rows are out of range.");
         return {output_.data() + begin * stride(), bias_ ? bias_->data() + begin : nullptr, end - begin, dim_,
                 stride()};
     }
@@ -215,10 +216,11 @@ void bind_counts(nb::module_& m) {
              nb::sig("def rows(self, begin: int, end: int, heldout: bool, least: float) -> "
                      "tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32], float]"),
              "Sizes, columns and values of rows, up to the diagonal; and the sum of what was less than `least`.");
-    m.def("mirror", &mirror, "offsets"_a.noconvert(), "columns"_a.noconvert(), "values"_a.noconvert(),
-          nb::sig("def mirror(offsets: NDArray[numpy.int64], columns: NDArray[numpy.int32], values: "
-                  "NDArray[numpy.float32]) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32]]"),
-          "The whole of a symmetric matrix, from its part on and under the diagonal.");
+    m.def(
+        "mirror", &mirror, "offsets"_a.noconvert(), "columns"_a.noconvert(), "values"_a.noconvert(),
+        nb::sig("def mirror(offsets: NDArray[numpy.int64], columns: NDArray[numpy.int32], values: "
+                "NDArray[numpy.float32]) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32]]"),
+        "The whole of a symmetric matrix, from its part on and under the diagonal.");
     nb::class_<DenseKernel>(m, "DenseKernel", "Scores hidden vectors against every row of a table.")
         .def(nb::init<const std::string&, Table, int32_t, std::optional<Vector<float>>,
                       std::optional<Vector<const float>>>(),

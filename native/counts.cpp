@@ -77,8 +77,7 @@ void Cooccurrence::find(int32_t begin, int32_t end) {
     const auto for_places = [&](auto use) {
         bool heldout = false, starts = true;
         for (int64_t i = 0; i < text_.count; i++) {
-            if (starts)
-                heldout = (mix(text_.heldout_key + static_cast<uint64_t>(i)) >> 32) < text_.heldout;
+            if (starts) heldout = (mix(text_.heldout_key + static_cast<uint64_t>(i)) >> 32) < text_.heldout;
             const int32_t word = text_.ids[i];
             starts = word < 0;
             if (word >= begin && word < end) use(2 * (word - begin) + heldout, i);

@@ -104,9 +104,17 @@ double fma_loop(int64_t rounds) {
 
 extern const Kernels SKIPGRAD_JOIN(kernels_, SKIPGRAD_ISA);
 const Kernels SKIPGRAD_JOIN(kernels_, SKIPGRAD_ISA) = {
-    SKIPGRAD_STRING(SKIPGRAD_ISA), &negative_scratch, &negative_shard<true>,
-    &negative_shard<false>,        &negative_step,    &fma_loop,
-    &pack_hidden, &softmax_forward, &softmax_backward, &logistic_backward, &adam_step,
+    SKIPGRAD_STRING(SKIPGRAD_ISA),
+    &negative_scratch,
+    &negative_shard<true>,
+    &negative_shard<false>,
+    &negative_step,
+    &fma_loop,
+    &pack_hidden,
+    &softmax_forward,
+    &softmax_backward,
+    &logistic_backward,
+    &adam_step,
 };
 
 }  // namespace skipgrad

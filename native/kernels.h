@@ -86,10 +86,10 @@ struct Hidden {
 
 // The true pairs of each hidden vector, ordered by row: pairs next[i] .. end[i]-1 of hidden vector i.
 struct Truth {
-    const int32_t* row;   // `first` is the first of Rows
+    const int32_t* row;  // `first` is the first of Rows
     const float* weight;
-    int64_t* next;        // (n) the first pair at or behind `first`; is moved on behind the rows that were scored
-    const int64_t* end;   // (n)
+    int64_t* next;       // (n) the first pair at or behind `first`; is moved on behind the rows that were scored
+    const int64_t* end;  // (n)
     int64_t first;
 };
 
@@ -103,8 +103,8 @@ struct Gradients {
 
 // A step of Adam; the corrections of its moments for having started at 0 are part of `rate` and `root`.
 struct Adam {
-    float rate;   // learning rate / (1 - beta1^t)
-    float root;   // 1 / sqrt(1 - beta2^t)
+    float rate;  // learning rate / (1 - beta1^t)
+    float root;  // 1 / sqrt(1 - beta2^t)
     float beta1, beta2, epsilon;
 };
 

@@ -16,8 +16,8 @@
 namespace skipgrad {
 namespace {
 
-constexpr int kRowTile = 32;       // rows: with the residuals and a panel of hidden vectors they fit the nearest cache
-constexpr int kDenseVectors = 3;   // of columns, in registers
+constexpr int kRowTile = 32;      // rows: with the residuals and a panel of hidden vectors they fit the nearest cache
+constexpr int kDenseVectors = 3;  // of columns, in registers
 constexpr int kDenseRows = kLanes == 16 ? 8 : 4;
 constexpr int kColumns = kDenseVectors * kLanes;
 static_assert(kHiddenTile % kColumns == 0, "a panel of hidden vectors is made of whole tiles");

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -106,7 +107,7 @@ class Counts:
                     cuts = _cuts(corpus.vocab.counts, begin, end)
                     jobs = [
                         pool.submit(counter.rows, first, last, bool(held), triangle.least)
-                        for first, last in zip(cuts[:-1], cuts[1:], strict=True)
+                        for first, last in itertools.pairwise(cuts)
                     ]
                     for job in jobs:
                         triangle.add(job.result(), (budget - budget // 4) // _ENTRY // len(gathered))
@@ -150,30 +151,27 @@ class _Triangle:
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
-        self.entries = 0
         self.dropped = 0.0  # both halves of the matrix
         self.least = 0.0
 
     def add(self, rows: tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Floats, float], most: int) -> None:
         """Appends rows; keeps at most so many entries."""
-        *part, dropped = rows
-        self.dropped += 2 * dropped
-        self.parts.append((part[0], part[1], part[2]))
-        self.entries += len(part[2])
-        while self.entries > most:
-            self._prune()
+        self.dropped += 2 * rows[3]
+        self.parts.append(self._without_small(rows[:3]))
+        while sum(len(values) for _, _, values in self.parts) > most:
+            middle = float(np.median(np.concatenate([values[::16] for _, _, values in self.parts])))
+            self.least = float(np.nextafter(np.float32(max(middle, self.least)), np.float32(np.inf)))
+            self.parts = [self._without_small(other) for other in self.parts]
 
-    def _prune(self) -> None:
-        """Forgets the smaller half of the entries."""
-        middle = float(np.median(np.concatenate([values[::16] for _, _, values in self.parts])))
-        self.least = float(np.nextafter(np.float32(max(middle, self.least)), np.float32(np.inf)))
-        for i, (sizes, columns, values) in enumerate(self.parts):
-            kept = values >= self.least
-            self.dropped += 2 * float(values[~kept].sum(dtype=np.float64))
-            places = np.concatenate([[0], np.cumsum(kept)])
-            ends = np.cumsum(sizes)
-            self.parts[i] = (np.diff(places[np.concatenate([[0], ends])]), columns[kept], values[kept])
-        self.entries = sum(len(values) for _, _, values in self.parts)
+    def _without_small(self, part: Part) -> Part:
+        """A part without the entries below `least`."""
+        sizes, columns, values = part
+        if not self.least:
+            return part
+        kept = values >= self.least
+        self.dropped += 2 * float(values[~kept].sum(dtype=np.float64))
+        places = np.concatenate([[0], np.cumsum(kept)])
+        return np.diff(places[np.concatenate([[0], np.cumsum(sizes)])]), columns[kept], values[kept]
 
     def matrix(self) -> Matrix:
         """The whole matrix; the parts are given up on the way."""
@@ -196,7 +194,7 @@ def _slabs(counts: npt.NDArray[np.int64], most: int) -> Iterator[tuple[int, int]
 
 
 def _cuts(counts: npt.NDArray[np.int64], begin: int, end: int) -> list[int]:
-    """Where a slab is cut into parts of about equal work, for threads; frequent words first, since theirs is longest."""
+    """Where a slab is cut into parts of about equal work, for threads; the longest, of frequent words, come first."""
     work = np.cumsum(counts[begin:end] + 10)  # 10: a row has its price, even if it is of a rare word
     inner = begin + np.searchsorted(work, np.linspace(0, work[-1], 65)[1:-1])
     return sorted({begin, *inner.tolist(), end})

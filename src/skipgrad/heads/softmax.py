@@ -17,8 +17,8 @@ class Softmax:
 
     loss(c, o) = -log softmax(U v_c + b)_o = log sum_w exp(u_w . v_c + b_w) - (u_o . v_c + b_o)
 
-    With y_hat = softmax(U v_c + b) and y the one at o, dJ/dv_c = U^T (y_hat - y) and dJ/dU = (y_hat - y) v_c^T. The bias
-    b starts at the logarithm of the share of each word. The text matters only through the counts N(c, o) of its pairs.
+    With y_hat = softmax(U v_c + b) and y the one at o, dJ/dv_c = U^T (y_hat - y) and dJ/dU = (y_hat - y) v_c^T. The
+    bias b starts at the logarithm of the share of each word. The text matters only through the counts N(c, o).
     Bengio et al. 2003; Mikolov et al. 2013, arXiv:1301.3781, whose heads stand in for this one.
 
     >>> Softmax().way
