@@ -168,3 +168,20 @@ def zeros(*shape: int) -> Floats:
     memory = np.zeros(size + 16, np.float32)
     skip = -memory.ctypes.data % 64 // 4
     return memory[skip : skip + size].reshape(shape)
+
+
+def nats(
+    input: Floats, output: Floats, bias: Floats, matrix: Matrix, isa: str, threads: int, batch: int = 480
+) -> float:
+    """The mean loss of the pairs of a matrix under the exact softmax of two tables (V, D): the judge of every head.
+
+    For tables of negative sampling, which learn log P(o | c) / q(o) - log K, the bias is log q.
+    """
+    tables = [zeros(len(table), -(-table.shape[1] // 16) * 16) for table in (input, output)]
+    for table, given in zip(tables, (input, output), strict=True):
+        table[:, : given.shape[1]] = given
+    head = DenseHead(isa, tables[1], input.shape[1], np.array(bias, np.float32), None, threads, batch)
+    loss = 0.0
+    for begin in range(0, len(matrix), batch):
+        loss += head.loss(head.gather(tables[0], np.arange(begin, min(begin + batch, len(matrix))), matrix))
+    return loss / matrix.total
