@@ -9,6 +9,8 @@ import numpy.typing as npt
 import pytest
 
 from skipgrad import _native
+from skipgrad.counts import Matrix
+from skipgrad.dense import nats
 from skipgrad.heads import softmax
 from skipgrad.heads.softmax import Gradients, Softmax
 
@@ -195,6 +197,19 @@ def test_adam_is_its_definition(isa: str, n: int) -> None:
     np.testing.assert_allclose(s, s64, rtol=1e-5)
     np.testing.assert_allclose(x, x64 - 0.1 * m64 / (1.5 * np.sqrt(s64) + 1e-8), rtol=1e-4, atol=1e-5)
     assert not g.any()
+
+
+def test_the_judge_of_tables_is_the_definition() -> None:
+    random = np.random.default_rng(0)
+    tables = [random.normal(0, 1, (700, 5)) for _ in range(2)]
+    bias, pairs = random.normal(0, 1, 700), random.poisson(0.01, (700, 700)).astype(np.float64)
+    pairs += pairs.T
+    rows, columns = np.nonzero(pairs)
+    offsets = np.searchsorted(rows, np.arange(701))
+    matrix = Matrix(offsets, columns.astype(np.int32), pairs[rows, columns].astype(np.float32))
+    given = [array.astype(np.float32) for array in (*tables, bias)]
+    expected = softmax.softmax(*tables, bias, pairs).loss / pairs.sum()
+    assert nats(given[0], given[1], given[2], matrix, ISAS[-1], threads=2) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(("options", "sentence"), [({"way": "guess"}, "way is 'guess'"), ({"warmup": -1}, "warmup")])

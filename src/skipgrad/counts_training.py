@@ -27,6 +27,7 @@ Doubles = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
 
 BATCH = 480  # words a step, a multiple of the kernel's tile: what is gathered for them fits the second cache
+WARMUP = 2  # epochs of negative sampling, for a head that does not say how many
 INPUT_RATE = 20.0  # learning rate of the input table in units of Newton steps: 0.025 is half a step
 DAMPING = 0.01  # added to the curvature, as a share of its mean
 FARTHEST = 1.0  # an input row moves by at most this multiple of its length at once
@@ -90,7 +91,7 @@ class CountsRun:
         Their scores estimate log P(o | c) / q(o) - log K, so with the bias log q(o) they are those of a softmax.
         """
         head = self.head if isinstance(self.head, Negative) else Negative()
-        epochs = self.head.warmup if self.softmax else 2
+        epochs: int = getattr(self.head, "warmup", WARMUP)
         if epochs:
             model = replace(self.model, head=head)
             vectors = train(model, self.corpus, replace(self.training, epochs=epochs, patience=0), self.report_warm_up)
