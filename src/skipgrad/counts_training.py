@@ -27,7 +27,7 @@ Doubles = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
 
 BATCH = 480  # words a step, a multiple of the kernel's tile: what is gathered for them fits the second cache
-WARMUP = 2  # epochs of negative sampling, for a head that does not say how many
+WARMUP = 3  # epochs of negative sampling, for a head that does not say how many
 INPUT_RATE = 20.0  # learning rate of the input table in units of Newton steps: 0.025 is half a step
 DAMPING = 0.01  # added to the curvature, as a share of its mean
 FARTHEST = 1.0  # an input row moves by at most this multiple of its length at once

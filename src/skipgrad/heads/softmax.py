@@ -29,14 +29,14 @@ class Softmax:
 
     way: Literal["counts", "stream"] = "counts"
     """Whether pairs are counted once and learned from their counts, or learned from as they come in the text."""
-    warmup: int = 2
+    warmup: int = 3
     """Epochs of negative sampling that the tables start from, where pairs are counted; 0 starts from small numbers."""
 
     def __post_init__(self) -> None:
         if self.way not in ("counts", "stream"):
             raise ValueError(f"way is {self.way!r}, but must be 'counts' or 'stream'.")
         if not 0 <= self.warmup <= 100:
-            raise ValueError(f"warmup is {self.warmup}, but must be from 0 to 100; 2 suits most texts.")
+            raise ValueError(f"warmup is {self.warmup}, but must be from 0 to 100; 3 suits most texts.")
 
 
 class Gradients(NamedTuple):
