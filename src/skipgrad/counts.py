@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -101,18 +102,17 @@ class Counts:
         gathered = [_Triangle() for _ in range(2 if heldout else 1)]
         budget = memory * 1_000_000
         with ThreadPoolExecutor(threads or cores()) as pool:
-            for begin, end in _slabs(corpus.vocab.counts, budget // 4 // _PLACE):
-                counter.find(begin, end)
-                for held, triangle in enumerate(gathered):
-                    cuts = _cuts(corpus.vocab.counts, begin, end)
-                    jobs = [
-                        pool.submit(counter.rows, first, last, bool(held), triangle.least)
-                        for first, last in itertools.pairwise(cuts)
-                    ]
-                    for job in jobs:
-                        triangle.add(job.result(), (budget - budget // 4) // _ENTRY // len(gathered))
-                if callback:
-                    callback(end / len(corpus.vocab))
+            try:
+                for begin, end in _slabs(corpus.vocab.counts, budget // 4 // _PLACE):
+                    counter.find(begin, end)
+                    for held, triangle in enumerate(gathered):
+                        most = (budget - budget // 4) // _ENTRY // len(gathered)
+                        triangle.add_all(pool, counter, _cuts(corpus.vocab.counts, begin, end), bool(held), most)
+                    if callback:
+                        callback(end / len(corpus.vocab))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
         del counter
         matrices = [triangle.matrix() for triangle in gathered]
         first = gathered[0]
@@ -153,6 +153,12 @@ class _Triangle:
         self.parts: list[Part] = []
         self.dropped = 0.0  # both halves of the matrix
         self.least = 0.0
+
+    def add_all(self, pool: ThreadPoolExecutor, counter: Any, cuts: list[int], heldout: bool, most: int) -> None:
+        """Appends the rows between the cuts, made on threads."""
+        jobs = [pool.submit(counter.rows, a, b, heldout, self.least) for a, b in itertools.pairwise(cuts)]
+        for job in jobs:
+            self.add(job.result(), most)
 
     def add(self, rows: tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Floats, float], most: int) -> None:
         """Appends rows; keeps at most so many entries."""

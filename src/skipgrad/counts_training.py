@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 import skipgrad
 from skipgrad.corpus import Corpus, cores
 from skipgrad.counts import Counts, Matrix
-from skipgrad.dense import DenseHead
+from skipgrad.dense import TILE, DenseHead
 from skipgrad.heads.negative import Negative
 from skipgrad.heads.softmax import Softmax
 from skipgrad.training import LOST, Progress, Training, instruction_set, keep_thresholds, mix, tables, train
@@ -26,7 +27,8 @@ Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
 
-BATCH = 480  # words a step, a multiple of the kernel's tile: what is gathered for them fits the second cache
+BATCH = 480  # words a step at most, a multiple of the kernel's tile: what is gathered for them fits the second cache
+STEPS = 40  # steps a pass at least, as far as words fill the kernel's tile
 WARMUP = 3  # epochs of negative sampling, for a head that does not say how many
 INPUT_RATE = 20.0  # learning rate of the input table in units of Newton steps: 0.025 is half a step
 DAMPING = 0.01  # added to the curvature, as a share of its mean
@@ -53,6 +55,8 @@ def train_counts(
             run.finished = True
     except KeyboardInterrupt:
         pass
+    finally:
+        run.pool.shutdown(cancel_futures=True)
     run.report("end")
     return Vectors(corpus.vocab, run.input[:, : model.dim], run.output[:, : model.dim], run.metadata())
 
@@ -73,6 +77,8 @@ class CountsRun:
         self.threads = training.threads or cores()
         self.input, self.output = tables(len(corpus.vocab), model.dim, training.seed)
         self.bias = np.zeros(len(corpus.vocab), np.float32)
+        self.batch = max(TILE, min(BATCH, len(corpus.vocab) // STEPS // TILE * TILE))
+        self.pool = ThreadPoolExecutor(self.threads)
         self.history: list[dict[str, Any]] = []
         self.start = time.perf_counter()
         self.share = 0.0
@@ -134,7 +140,7 @@ class CountsRun:
         self.bias[:] = np.log(np.maximum(self.noise, 1e-30) if self.softmax and warm else self.chance)
         noise = None if self.softmax else (self.head.negatives * self.noise).astype(np.float32)
         bias = self.bias if self.softmax else None
-        self.dense = DenseHead(instruction_set(), self.output, model.dim, bias, noise, self.threads, BATCH)
+        self.dense = DenseHead(instruction_set(), self.output, model.dim, bias, noise, self.pool, self.batch)
 
     # --- a pass ---
 
@@ -158,7 +164,7 @@ class CountsRun:
     def batches(self, key: int) -> Iterator[Ids]:
         """Every word once, at random, but each batch with its share of frequent and of rare words."""
         words = len(self.output)
-        count = -(-words // BATCH)
+        count = -(-words // self.batch)
         random = np.random.Generator(np.random.Philox(key))
         strata = np.arange(-(-words // count) * count).reshape(-1, count)
         for column in random.permuted(strata, axis=1).T:
@@ -215,8 +221,8 @@ class CountsRun:
     def evaluate(self, matrix: Matrix) -> float:
         """The mean loss of the pairs of a matrix, in nats."""
         loss = 0.0
-        for begin in range(0, len(matrix), BATCH):
-            words = np.arange(begin, min(begin + BATCH, len(matrix)))
+        for begin in range(0, len(matrix), self.batch):
+            words = np.arange(begin, min(begin + self.batch, len(matrix)))
             loss += self.dense.loss(self.dense.gather(self.input, words, matrix))
         return loss / matrix.total
 

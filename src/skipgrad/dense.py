@@ -15,11 +15,12 @@ from skipgrad.counts import Matrix
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
-Apply = Callable[[int, Floats, Floats], None]  # part, gradient of its rows, gradient of its biases
+Apply = Callable[[int, int, Floats, Floats], None]  # begin and end of rows, their gradient, that of their biases
 Result = TypeVar("Result")
 
 TILE: int = _native.HIDDEN_TILE
-ROWS = 512  # output rows a job: their gradient fits the second cache, and is applied while it is there
+ROWS = 512  # output rows whose gradient is made and applied at once: it fits the second cache
+JOBS = 64  # parts of the table at most: each has a gradient of the batch of its own
 BETA1, BETA2, EPSILON = 0.9, 0.99, 1e-8
 
 
@@ -42,16 +43,24 @@ class DenseHead:
     """
 
     def __init__(
-        self, isa: str, output: Floats, dim: int, bias: Floats | None, noise: Floats | None, threads: int, batch: int
+        self,
+        isa: str,
+        output: Floats,
+        dim: int,
+        bias: Floats | None,
+        noise: Floats | None,
+        pool: ThreadPoolExecutor,
+        batch: int,
     ) -> None:
         self.output, self.dim, self.bias = output, dim, bias
         self.kernel = _native.DenseKernel(isa, output, dim, bias, noise)
-        self.parts = [(i, min(i + ROWS, len(output))) for i in range(0, len(output), ROWS)]
+        rows = -(-len(output) // (ROWS * JOBS)) * ROWS
+        self.parts = [(i, min(i + rows, len(output))) for i in range(0, len(output), rows)]
         self.gradients = [zeros(-(-batch // TILE) * TILE, output.shape[1]) for _ in self.parts]
         self.moments = [zeros(*output.shape) for _ in range(2)]
         self.bias_moments = [np.zeros(len(output), np.float32) for _ in range(2)]
         self.local = threading.local()
-        self.pool = ThreadPoolExecutor(threads)
+        self.pool = pool
         self.steps = 0
 
     def gather(self, input: Floats, words: Ids, matrix: Matrix) -> Batch:
@@ -97,10 +106,10 @@ class DenseHead:
             m, s = (moment[begin:end] for moment in moments)
             self.kernel.adam(x[begin:end], gradient, m, s, rate, root, BETA1, BETA2, EPSILON)
 
-        def apply(part: int, rows: Floats, bias: Floats) -> None:
-            adam(self.output, rows, self.moments, *self.parts[part])
+        def apply(begin: int, end: int, rows: Floats, bias: Floats) -> None:
+            adam(self.output, rows, self.moments, begin, end)
             if self.bias is not None:
-                adam(self.bias, bias, self.bias_moments, *self.parts[part])
+                adam(self.bias, bias, self.bias_moments, begin, end)
 
         loss = self.backward(batch, apply)
         gradient = self.gradients[0][: len(batch.weight)].copy()
@@ -111,7 +120,7 @@ class DenseHead:
     def loss(self, batch: Batch) -> float:
         """The loss of a batch, in nats; nothing moves."""
 
-        def drop(_: int, rows: Floats, bias: Floats) -> None:
+        def drop(begin: int, end: int, rows: Floats, bias: Floats) -> None:
             rows[:], bias[:] = 0, 0
 
         lse = self.log_sums(batch)
@@ -123,14 +132,16 @@ class DenseHead:
         given = (batch.hidden, batch.packed, batch.weight, lse, batch.starts, batch.ends)
 
         def work(part: int) -> float:
-            begin, end = self.parts[part]
             hidden = self.gradients[part][: len(batch.weight)]
             hidden[:] = 0
-            rows, bias = self.memory(end - begin)
-            into = (1.0, hidden, rows, None if self.bias is None else bias)
-            loss = self.kernel.backward(begin, end, *given, batch.matrix.columns, batch.matrix.values, *into)
-            apply(part, rows, bias)
-            return float(loss)
+            loss = 0.0
+            for begin in range(*self.parts[part], ROWS):
+                end = min(begin + ROWS, self.parts[part][1])
+                rows, bias = self.memory(end - begin)
+                into = (1.0, hidden, rows, None if self.bias is None else bias)
+                loss += self.kernel.backward(begin, end, *given, batch.matrix.columns, batch.matrix.values, *into)
+                apply(begin, end, rows, bias)
+            return loss
 
         return sum(self.run(work)) + (0.0 if lse is None else weighted(batch.weight, lse))
 
@@ -180,8 +191,9 @@ def nats(
     tables = [zeros(len(table), -(-table.shape[1] // 16) * 16) for table in (input, output)]
     for table, given in zip(tables, (input, output), strict=True):
         table[:, : given.shape[1]] = given
-    head = DenseHead(isa, tables[1], input.shape[1], np.array(bias, np.float32), None, threads, batch)
     loss = 0.0
-    for begin in range(0, len(matrix), batch):
-        loss += head.loss(head.gather(tables[0], np.arange(begin, min(begin + batch, len(matrix))), matrix))
+    with ThreadPoolExecutor(threads) as pool:
+        head = DenseHead(isa, tables[1], input.shape[1], np.array(bias, np.float32), None, pool, batch)
+        for begin in range(0, len(matrix), batch):
+            loss += head.loss(head.gather(tables[0], np.arange(begin, min(begin + batch, len(matrix))), matrix))
     return loss / matrix.total
