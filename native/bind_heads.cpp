@@ -118,7 +118,7 @@ class Kernel {
            Maybe<const uint64_t> cumulative, Maybe<const float> offset, int32_t draws, int32_t exact, float share,
            bool included, Maybe<const int64_t> begins, Maybe<const int32_t> steps, Maybe<float> mass,
            std::optional<Lists<const int32_t>> near_words, std::optional<Lists<const float>> near_cumulative,
-           Maybe<const float> near_probability)
+           Maybe<const float> near_probability, Maybe<const int64_t> ends)
         : kernels_(kernels_for(isa)),
           encoder_(kind_of<skipgrad::Encoder>(encoder, {"skipgram", "mean", "sum"})),
           input_(input),
@@ -132,16 +132,22 @@ class Kernel {
           near_words_(near_words),
           near_cumulative_(near_cumulative),
           near_probability_(near_probability),
+          ends_(ends),
           window_(window),
           block_(block),
           tables_{input_.data(), output_.data(), data_or_null(bias_), dim, size(input) ? width(input) : 0} {
-        const auto kind =
-            kind_of<skipgrad::HeadKind>(head, {"negative", "nce", "importance", "sampled", "hierarchical"});
+        const auto kind = kind_of<skipgrad::HeadKind>(
+            head, {"negative", "nce", "importance", "sampled", "hierarchical", "softmax", "adaptive"});
         if (cumulative) draws_.emplace(*cumulative);
         check_tables();
         check(window > 0 && window <= skipgrad::kMaxWindow && block > 0, "An option is out of range.");
         if (kind == skipgrad::kHierarchical) {
             check(begins && steps && size(*begins) == size(input) + 1, "The tree has no paths.");
+        } else if (kind == skipgrad::kSoftmax || kind == skipgrad::kAdaptive) {
+            check(ends && size(*ends) > 0 && ends->data()[size(*ends) - 1] == size(input) &&
+                      block <= skipgrad::kHiddenTile,
+                  "The levels do not end with the last word.");
+            check(size(output) >= size(input) + size(*ends) - 1, "The clusters have no rows.");
         } else {
             check(draws_ && draws_->words() == size(input), "The tables and the words differ in number.");
             check(draws > exact && exact >= 0 && exact < size(input) + 8 && draws % 8 == 0 && exact % 8 == 0,
@@ -163,7 +169,9 @@ class Kernel {
                  included,
                  data_or_null(begins_),
                  data_or_null(steps_),
-                 longest_path()};
+                 longest_path(),
+                 data_or_null(ends_),
+                 ends ? size(*ends) : 0};
     }
 
     size_t scratch(int64_t count) const {
@@ -277,6 +285,7 @@ class Kernel {
     std::optional<Lists<const int32_t>> near_words_;
     std::optional<Lists<const float>> near_cumulative_;
     Maybe<const float> near_probability_;
+    Maybe<const int64_t> ends_;
     std::optional<Draws> draws_;
     int32_t window_, block_;
     skipgrad::Tables tables_;
@@ -293,14 +302,15 @@ void bind_heads(nb::module_& m) {
         .def(nb::init<const std::string&, const std::string&, const std::string&, Table, Table, Maybe<float>, int32_t,
                       Vector<const uint32_t>, int32_t, int32_t, Maybe<const uint64_t>, Maybe<const float>, int32_t,
                       int32_t, float, bool, Maybe<const int64_t>, Maybe<const int32_t>, Maybe<float>,
-                      std::optional<Lists<const int32_t>>, std::optional<Lists<const float>>, Maybe<const float>>(),
+                      std::optional<Lists<const int32_t>>, std::optional<Lists<const float>>, Maybe<const float>,
+                      Maybe<const int64_t>>(),
              "isa"_a, "head"_a, "encoder"_a, "input"_a.noconvert(), "output"_a.noconvert(), "bias"_a.noconvert().none(),
              "dim"_a, "keep"_a.noconvert(), "window"_a, "block"_a, "cumulative"_a.noconvert().none() = nb::none(),
              "offset"_a.noconvert().none() = nb::none(), "draws"_a = 0, "exact"_a = 0, "share"_a = 0.0f,
              "included"_a = false, "begins"_a.noconvert().none() = nb::none(),
              "steps"_a.noconvert().none() = nb::none(), "mass"_a.noconvert().none() = nb::none(),
              "near_words"_a.noconvert().none() = nb::none(), "near_cumulative"_a.noconvert().none() = nb::none(),
-             "near_probability"_a.noconvert().none() = nb::none())
+             "near_probability"_a.noconvert().none() = nb::none(), "ends"_a.noconvert().none() = nb::none())
         .def("scratch", &Kernel::scratch, "count"_a,
              "Bytes of scratch memory that a run over `count` ids needs, if they start at a multiple of 64.")
         .def("run", &Kernel::run, "update"_a, "ids"_a.noconvert(), "position"_a, "key"_a, "heldout_key"_a, "heldout"_a,

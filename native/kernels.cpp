@@ -2,10 +2,13 @@
 // std:: function built for AVX-512 becomes a weak symbol that the linker may keep for every caller.
 #include "kernels.h"
 
+#include "adam.h"
+#include "heads/adaptive.h"
 #include "heads/hierarchical.h"
 #include "heads/importance.h"
 #include "heads/negative.h"
 #include "heads/sampled.h"
+#include "heads/softmax.h"
 #include "loop.h"
 #include "sampling.h"
 
@@ -111,6 +114,21 @@ struct HierarchicalHead {
     }
 };
 
+struct AdaptiveHead {
+    const Tables& tables;
+    const Head& head;
+    bool update;
+    AdaptiveScratch scratch;
+
+    void lay_out(Carver& carver, Encoder encoder, int32_t window, int32_t block, int64_t) {
+        scratch.lay_out(carver, encoder, tables.stride, window, block);
+    }
+    void start(uint64_t, int64_t) { scratch.encoder.band.fill_weights(); }
+    void step(const Block& block, float lr, const Ahead&, Totals* totals) {
+        adaptive_block(tables, head, block, lr, update, scratch, totals);
+    }
+};
+
 // Calls body(the head), laid out in the scratch memory that begins at carver.end.
 template <typename Body>
 void with_head(const Tables& tables, const Head& head, Encoder encoder, bool update, int32_t window, int32_t block,
@@ -121,6 +139,8 @@ void with_head(const Tables& tables, const Head& head, Encoder encoder, bool upd
     };
     if (head.kind == kHierarchical)
         run(HierarchicalHead{tables, head, update, {}, {}, 0});
+    else if (head.kind == kSoftmax || head.kind == kAdaptive)
+        run(AdaptiveHead{tables, head, update, {}});
     else
         run(DrawnHead{tables, head, update, {}, {}, nullptr, {0}});
 }
@@ -143,6 +163,11 @@ void step(const Tables& tables, const Head& head, Encoder encoder, const Block& 
         one.lay_out(carver, encoder, window, block.tokens, 0);
         one.start(key, 0);
         hierarchical_block(tables, head, block, key, lr, true, one.scratch, one.fetch, totals);
+    } else if (head.kind == kSoftmax || head.kind == kAdaptive) {
+        AdaptiveHead one{tables, head, true, {}};
+        one.lay_out(carver, encoder, window, block.tokens, 0);
+        one.start(key, 0);
+        adaptive_block(tables, head, block, lr, true, one.scratch, totals);
     } else {
         DrawnHead one{tables, head, true, {}, {}, nullptr, {0}};
         one.lay_out(carver, encoder, window, block.tokens, 0);
@@ -177,6 +202,17 @@ double fma_loop(int64_t rounds) {
 }  // namespace
 
 extern const Kernels SKIPGRAD_JOIN(kernels_, SKIPGRAD_ISA);
-const Kernels SKIPGRAD_JOIN(kernels_, SKIPGRAD_ISA) = {SKIPGRAD_STRING(SKIPGRAD_ISA), &scratch, &run, &step, &fma_loop};
+const Kernels SKIPGRAD_JOIN(kernels_, SKIPGRAD_ISA) = {
+    SKIPGRAD_STRING(SKIPGRAD_ISA),
+    &scratch,
+    &run,
+    &step,
+    &fma_loop,
+    &pack_hidden,
+    &softmax_forward,
+    &softmax_backward,
+    &logistic_backward,
+    &adam_step,
+};
 
 }  // namespace skipgrad

@@ -55,7 +55,7 @@ struct Near {
     int32_t count;
 };
 
-enum HeadKind : int32_t { kNegative, kNce, kImportance, kSampled, kHierarchical };
+enum HeadKind : int32_t { kNegative, kNce, kImportance, kSampled, kHierarchical, kSoftmax, kAdaptive };
 
 struct Head {
     HeadKind kind;
@@ -72,6 +72,9 @@ struct Head {
     const int64_t* begins;  // (V + 1)
     const int32_t* steps;   // (begins[V])
     int32_t longest;        // steps of the longest path
+    // kSoftmax, kAdaptive: words below ends[0] are the short list, below ends[k] those of cluster k.
+    const int64_t* ends;  // (levels), the last is V; behind the words stand the clusters' rows
+    int32_t levels;
 };
 
 // Part of a corpus to train on, or to evaluate: whole sentences, each ended by -1.
@@ -96,6 +99,47 @@ struct Totals {
     double effective;  // kImportance: effective sample sizes, weighted and summed over the pairs
 };
 
+// Consecutive rows of an output table that is scored whole (heads/softmax.h).
+struct Rows {
+    const float* u;     // (count, stride)
+    const float* bias;  // (count), or null where there is none
+    int64_t count;
+    int32_t dim, stride;
+};
+
+// Hidden vectors that are scored against them; n is a multiple of kHiddenTile, what fills it up is 0 and weighs 0.
+constexpr int kHiddenTile = 48;  // 48 = 3 registers of 16, 6 of 8, 12 of 4
+struct Hidden {
+    const float* rows;    // (n, stride)
+    const float* packed;  // (n / kHiddenTile, dim, kHiddenTile), made by pack_hidden
+    const float* weight;  // (n)
+    int32_t n;
+};
+
+// The true pairs of each hidden vector, ordered by row: pairs next[i] .. end[i]-1 of hidden vector i.
+struct Truth {
+    const int32_t* row;  // `first` is the first of Rows
+    const float* weight;
+    int64_t* next;       // (n) the first pair at or behind `first`; is moved on behind the rows that were scored
+    const int64_t* end;  // (n)
+    int64_t first;
+};
+
+// Where `scale` times the gradients is added. The rows may be those that are scored: a tile is read before it changes.
+struct Gradients {
+    float* hidden;  // (n, stride)
+    float* rows;    // (count, stride)
+    float* bias;    // (count), or null
+    float scale;
+};
+
+// A step of Adam; the corrections of its moments for having started at 0 are part of `rate` and `root`.
+struct Adam {
+    float rate;  // learning rate / (1 - beta1^t)
+    float root;  // 1 / sqrt(1 - beta2^t)
+    float beta1, beta2, epsilon;
+};
+
 struct Kernels {
     const char* isa;
     // Bytes of 64-byte aligned scratch for shards of at most `count` ids, blocks of at most `block` tokens and `window`
@@ -108,6 +152,15 @@ struct Kernels {
                  int32_t window, void* scratch, Totals*);
     // Runs a register-only loop of fused multiply-adds and returns how many flop it did: the machine's peak.
     double (*fma_loop)(int64_t rounds);
+    void (*pack_hidden)(const float* rows, int32_t n, int32_t dim, int32_t stride, float* packed);
+    // Adds the rows to the running maximum (from -1e30) and the sum of exp(score - maximum) of each hidden vector (n).
+    void (*softmax_forward)(const Rows&, const Hidden&, float* peaks, float* totals);
+    // lse = peak + log(total) over all rows. Returns the loss of the rows without weight * lse.
+    double (*softmax_backward)(const Rows&, const Hidden&, const float* lse, const Truth&, const Gradients&);
+    // Negative sampling without noise; noise (count): K q of each row. Returns the loss of the rows.
+    double (*logistic_backward)(const Rows&, const Hidden&, const float* noise, const Truth&, const Gradients&);
+    // Updates n parameters with their gradient and its two moments; the gradient is set to 0.
+    void (*adam_step)(float* x, float* g, float* m, float* s, int64_t n, const Adam&);
 };
 
 // The table for `isa` ("v2", "v3", "v4", "neon", "plain"), or nullptr where this machine cannot run it.

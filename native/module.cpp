@@ -146,8 +146,11 @@ void bind_text(nb::module_& m) {
 
 }  // namespace
 
+void bind_counts(nb::module_& m);  // bind_counts.cpp
+
 NB_MODULE(_native, m) {
     m.doc() = "The native core of skipgrad: kernels, sampling and text.";
     bind_heads(m);
     bind_text(m);
+    bind_counts(m);
 }

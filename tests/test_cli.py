@@ -238,7 +238,7 @@ class TestTrain:
             "dim": 16,
             "window": 3,
             "sample": 0.01,
-            "head": {"name": "negative", "negatives": 4, "exponent": 0.75, "shared": 0},
+            "head": {"name": "negative", "negatives": 4, "exponent": 0.75, "shared": 0, "way": "draws"},
         }
         assert metadata["training"]["seed"] == 7
         assert len(metadata["history"]) == 2

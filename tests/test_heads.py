@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from skipgrad import _native
-from skipgrad.heads import HEADS, Head, Hierarchical, Importance, Nce, Negative, Sampled, Tree
+from skipgrad.heads import HEADS, Adaptive, Head, Hierarchical, Importance, Nce, Negative, Sampled, Softmax, Tree
 from skipgrad.heads.head import Prediction, step
 from skipgrad.model import CBOW, SkipGram
 from skipgrad.parameters import Parameters, keep_thresholds
@@ -33,10 +33,16 @@ SAMPLES: dict[str, Head] = {
     "sampled": Sampled(samples=24),
     "sampled, drawn": Sampled(samples=16, target="drawn", proposal="log-uniform"),
     "hierarchical": Hierarchical(),
+    "softmax": Softmax(way="stream"),
+    "adaptive": Adaptive(cutoffs=(3, 5)),
+    "adaptive, cheapest": Adaptive(),
 }
 every_isa = pytest.mark.parametrize("isa", ISAS)
 every_encoder = pytest.mark.parametrize("encoder", ENCODERS)
 every_head = pytest.mark.parametrize("head", SAMPLES.values(), ids=SAMPLES.keys())
+every_dense_head = pytest.mark.parametrize(
+    "head", [SAMPLES["softmax"], SAMPLES["adaptive"], SAMPLES["adaptive, cheapest"]]
+)
 every_drawn_head = pytest.mark.parametrize(
     "head", [head for head in SAMPLES.values() if head.draws(6)], ids=[n for n, h in SAMPLES.items() if h.draws(6)]
 )
@@ -133,6 +139,24 @@ def test_a_step_is_that_of_the_definition(
         draws = setup.draws()
         loss = setup.kernel.step(*arrays, draws, 0, lr)[3]
         assert loss == pytest.approx(setup.slow_step(groups, draws, lr), rel=2e-5)
+    setup.agrees()
+
+
+@every_isa
+@every_encoder
+@every_dense_head
+@pytest.mark.parametrize("dim", [2, 15, 100, 300])
+@pytest.mark.parametrize(("words", "tokens", "window"), [(50, 32, 5), (9, 7, 2), (700, 48, 10)])
+def test_a_dense_step_is_that_of_the_definition(
+    isa: str, encoder: str, head: Head, dim: int, words: int, tokens: int, window: int
+) -> None:
+    """All rows are scored as they are at the start of the step, so that all predictions are one group."""
+    setup = Setup(isa, words, dim, head, encoder, window)
+    for lr in (0.05, 0.01):
+        groups, arrays = setup.block(tokens)
+        loss = setup.kernel.step(*arrays, np.zeros(0, np.int32), 0, lr)[3]
+        together = [[one for group in groups for one in group]]
+        assert loss == pytest.approx(setup.slow_step(together, np.zeros(0, np.int32), lr), rel=2e-5)
     setup.agrees()
 
 

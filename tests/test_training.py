@@ -210,7 +210,13 @@ class TestProgress:
         metadata = json.loads(json.dumps(dict(model.fit(small, epochs=1, threads=1, seed=7).metadata)))
         assert metadata["finished"] is True
         assert metadata["version"] == sg.__version__
-        assert metadata["options"]["head"] == {"name": "negative", "negatives": 3, "exponent": 0.75, "shared": 0}
+        assert metadata["options"]["head"] == {
+            "name": "negative",
+            "negatives": 3,
+            "exponent": 0.75,
+            "shared": 0,
+            "way": "draws",
+        }
         assert metadata["training"]["seed"] == 7
         assert metadata["corpus"]["fingerprint"] == small.fingerprint
 

@@ -40,6 +40,19 @@ class Kernel:
         | None = None,
         steps: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)]
         | None = None,
+        mass: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")] | None = None,
+        near_words: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)]
+        | None = None,
+        near_cumulative: Annotated[
+            NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ]
+        | None = None,
+        near_probability: Annotated[
+            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None = None,
+        ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+        | None = None,
     ) -> None: ...
     def scratch(self, count: int) -> int:
         """
@@ -170,3 +183,100 @@ class Encoder:
     def split(self) -> int: ...
     @property
     def blocks(self) -> list[int]: ...
+
+HIDDEN_TILE: int = 48
+
+class CooccurrenceCounter:
+    """Expected co-occurrence counts of sentences."""
+
+    def __init__(
+        self,
+        ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        keep: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        window: int,
+        heldout_key: int,
+        heldout: float,
+    ) -> None: ...
+    def find(self, begin: int, end: int) -> None:
+        """Finds the places of the words: 8 bytes each."""
+
+    def rows(
+        self, begin: int, end: int, heldout: bool, least: float
+    ) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32], float]:
+        """
+        Sizes, columns and values of rows, up to the diagonal; and the sum of what was less than `least`.
+        """
+
+def mirror(
+    offsets: NDArray[numpy.int64], columns: NDArray[numpy.int32], values: NDArray[numpy.float32]
+) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32]]:
+    """
+    The whole of a symmetric matrix, from its part on and under the diagonal.
+    """
+
+class DenseKernel:
+    """Scores hidden vectors against every row of a table."""
+
+    def __init__(
+        self,
+        isa: str,
+        output: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")],
+        dim: int,
+        bias: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")] | None = None,
+        noise: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)]
+        | None = None,
+    ) -> None: ...
+    def pack(
+        self,
+        hidden: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")],
+        packed: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    ) -> None:
+        """Brings hidden vectors into the order in which they are scored."""
+
+    def forward(
+        self,
+        begin: int,
+        end: int,
+        hidden: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")],
+        packed: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+        peaks: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+        totals: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    ) -> None:
+        """
+        Adds rows to the running maximum of scores and the sum of exp(score - maximum).
+        """
+
+    def backward(
+        self,
+        begin: int,
+        end: int,
+        hidden: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")],
+        packed: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+        weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+        lse: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")] | None,
+        starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        columns: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        scale: float,
+        d_hidden: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")],
+        d_rows: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")],
+        d_bias: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")] | None,
+    ) -> float:
+        """
+        Adds the gradients of rows; returns their loss, for a softmax without weight * lse.
+        """
+
+    def adam(
+        self,
+        x: Annotated[NDArray[numpy.float32], dict(order="C", device="cpu")],
+        g: Annotated[NDArray[numpy.float32], dict(order="C", device="cpu")],
+        m: Annotated[NDArray[numpy.float32], dict(order="C", device="cpu")],
+        s: Annotated[NDArray[numpy.float32], dict(order="C", device="cpu")],
+        rate: float,
+        root: float,
+        beta1: float,
+        beta2: float,
+        epsilon: float,
+    ) -> None:
+        """A step of Adam; sets the gradient to 0."""

@@ -76,7 +76,7 @@ def train(
     overwrite: Overwrite = False,
     vocab: Path | None = None,
     encoder: Literal["skipgram", "cbow"] = "skipgram",
-    head: Literal["negative", "hierarchical", "importance", "sampled", "nce"] = "negative",
+    head: Literal["negative", "softmax", "hierarchical", "importance", "sampled", "nce", "adaptive"] = "negative",
     text: Annotated[Reading, Parameter(name="*", group="Text")] = Reading(),
     model: Annotated[ModelFlags, Parameter(name="*", group="Model")] = NO_MODEL_FLAGS,
     options: Annotated[HeadFlags, Parameter(name="*", group="Head")] = NO_HEAD_FLAGS,

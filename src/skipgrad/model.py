@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from skipgrad.counts_training import train_counts
 from skipgrad.heads import Head, Negative
 from skipgrad.training import Progress, Training, train
 
@@ -66,6 +67,12 @@ class Model:
         receives a Progress about ten times a second and after each epoch.
         """
         options = Training(epochs=epochs, lr=lr, threads=threads, seed=seed, heldout=heldout, patience=patience)
+        if getattr(self.head, "way", "") == "counts":
+            if self.encoder != "skipgram":
+                raise ValueError(
+                    f"way is 'counts' for {self.head.name}, but only skip-gram has pairs to count: change it."
+                )
+            return train_counts(self, corpus, options, callback)
         return train(self, corpus, options, callback)
 
 
@@ -116,7 +123,7 @@ class CBOW(Model):
     (4, 8)
     """
 
-    lr = 0.05
+    lr = 0.1
 
     combine: Literal["mean", "sum"] = "mean"
     """How the vectors of a context are combined."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from skipgrad import _native
+from skipgrad.heads import importance
 
 if TYPE_CHECKING:
     from skipgrad.heads.near import Near
@@ -61,7 +62,7 @@ class Parameters:
         `effective` is the mean effective sample size since the last time.
         """
         head, changed = self.model.head, False
-        if self.mass is not None and self.mass.any():
+        if self.mass is not None and self.mass.any() and isinstance(self.definition, importance.Definition):
             self.definition.follow(self.mass.astype(np.float64))
             self.mass[:] = 0
             changed = True

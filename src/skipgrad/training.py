@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 import skipgrad
+from skipgrad import _native
 from skipgrad.corpus import Corpus, cores
 from skipgrad.heads.near import Near
 from skipgrad.parameters import Parameters, instruction_set
@@ -307,12 +308,12 @@ def shards(corpus: Corpus, tokens: int) -> Iterator[tuple[int, int]]:
 
 def near_words(model: Model, corpus: Corpus) -> Near | None:
     """What is seen around each word, where the head's draws depend on it."""
-    if getattr(model.head, "proposal", "") != "bigram":
+    p = model.head.define(corpus.vocab.counts).q
+    if p is None or getattr(model.head, "proposal", "") != "bigram":
         return None
     from skipgrad.counts import Counts  # which knows how this module holds sentences out
 
     seen = Counts.build(corpus, window=model.window, sample=model.sample).trained
-    p = model.head.define(corpus.vocab.counts).q
     return Near.of(seen.offsets, seen.columns, seen.values, p, getattr(model.head, "exact", 0))
 
 

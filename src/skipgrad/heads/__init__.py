@@ -9,9 +9,12 @@ from skipgrad.heads.importance import Importance
 from skipgrad.heads.nce import Nce
 from skipgrad.heads.negative import Negative
 from skipgrad.heads.sampled import Sampled
+from skipgrad.heads.softmax import Softmax
 from skipgrad.heads.tree import Tree
 
-HEADS: dict[str, type[Any]] = {head.name: head for head in (Negative, Hierarchical, Importance, Sampled, Nce)}
+HEADS: dict[str, type[Any]] = {
+    head.name: head for head in (Negative, Softmax, Hierarchical, Importance, Sampled, Nce, Adaptive)
+}
 
 __all__ = [
     "HEADS", "Adaptive", "Definition", "Head", "Hierarchical", "Importance", "Nce", "Negative", "Sampled", "Tree",

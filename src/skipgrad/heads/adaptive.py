@@ -22,7 +22,7 @@ class Adaptive:
     clusters, since they are what is learned. Grave et al. 2017, arXiv:1609.04309.
 
     >>> Adaptive(cutoffs=(2000, 10000)).block(contexts=6)
-    64
+    48
     """
 
     name: ClassVar[str] = "adaptive"
@@ -42,7 +42,7 @@ class Adaptive:
 
     def block(self, contexts: float) -> int:
         """Tokens a block (T): all of them score the short list, whose rows are then read once for many."""
-        return 64
+        return 48
 
     def define(self, counts: Counts) -> Definition:
         """The head on a vocabulary with these counts."""

@@ -11,7 +11,7 @@ from skipgrad.heads.head import Answer, Counts, Doubles, Ids
 from skipgrad.heads.negative import block_of
 from skipgrad.heads.proposal import Name, Proposal, check_proposal, cumulative, log_share
 
-BLOCK = 16  # tokens whose near words are drawn: a likely word is drawn at least so many times as rarely as it should be
+BLOCK = 16  # tokens that share near words: a likely word is drawn at most twice so many times as rarely as it should be
 
 
 @dataclass(frozen=True)

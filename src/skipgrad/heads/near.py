@@ -18,8 +18,8 @@ class Near:
 
     q_n = (p_n + 1/T sum_i near(n | c_i)) / 2 for a block of T tokens with the words c_i, p the unigram distribution.
 
-    A word that P(o | c) makes likely is then drawn at least T times as rarely as it should be, and no rarer: draws from p
-    alone can miss it by any factor, and the scores of such pairs then grow without bound.
+    A word that is likely around c is then drawn at most 2 T times as rarely as P(o | c) says. Draws from p alone can
+    miss it by any factor, and the scores of such pairs then grow without bound.
     """
 
     words: npt.NDArray[np.int32]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -32,6 +32,8 @@ class Negative:
     """Noise words are drawn in proportion to count^exponent."""
     shared: int = 0
     """Noise words that a block of tokens shares, a multiple of 8; 0 chooses three quarters of K times the contexts."""
+    way: Literal["draws", "counts"] = "draws"
+    """Whether noise words are drawn for the pairs of the text; or pairs are counted, and all words are their noise."""
 
     def __post_init__(self) -> None:
         check_negatives(self.negatives, self.shared)

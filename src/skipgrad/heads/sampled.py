@@ -42,7 +42,9 @@ class Sampled:
     def __post_init__(self) -> None:
         check_samples(self.samples)
         if self.target == "drawn" and self.proposal == "bigram":
-            raise ValueError("target is drawn, but with the bigram proposal no true word's own chance is known: leave one out.")
+            raise ValueError(
+                "target is drawn, but with the bigram proposal no true word's own chance is known: leave one out."
+            )
         if self.proposal == "adaptive":
             raise ValueError("proposal is adaptive, but only the head importance follows the model: choose another.")
         check_proposal(self.proposal, self.exponent)
