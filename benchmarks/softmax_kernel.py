@@ -39,7 +39,7 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 def peak(isa: str) -> float:
-    """Gflop/s of multiply-adds in registers, by CPU time: fma_peak reads the clock on the wall, which is corrected here."""
+    """Gflop/s of multiply-adds in registers, by CPU time; fma_peak itself reads the clock on the wall."""
     began, cpu = time.perf_counter(), time.thread_time()
     rate = _native.fma_peak(isa, 0.02)
     return rate * (time.perf_counter() - began) / (time.thread_time() - cpu)
