@@ -25,7 +25,8 @@ from skipgrad.counts_training import train_counts
 from skipgrad.dense import nats
 from skipgrad.evaluation import Analogies
 from skipgrad.heads.softmax import Softmax
-from skipgrad.training import Training, instruction_set
+from skipgrad.parameters import instruction_set
+from skipgrad.training import Training
 
 HELDOUT = 0.02
 Record = dict[str, Any]
@@ -132,8 +133,9 @@ def judge(options: argparse.Namespace) -> Record:
     corpus = corpus_of(options, cache=True)
     counts = Counts.build(corpus, sample=1e-4, heldout=HELDOUT, threads=options.threads)
     model, found = sg.SkipGram(dim=options.dim, sample=1e-4), []
-    q = corpus.vocab.counts**model.head.exponent
-    bias = np.log(q / q.sum()).astype(np.float32)
+    q = model.head.define(corpus.vocab.counts).q
+    assert q is not None
+    bias = np.log(q).astype(np.float32)
     for epochs in (1, 2, 5, 10):
         training = Training(epochs=epochs, threads=options.threads, heldout=HELDOUT)
         vectors = model.fit(corpus, **asdict(training))

@@ -40,7 +40,7 @@ def train_skipgrad(setting: Setting, text: Path, folder: Path, started: float) -
     # Multiplications and additions: 6 D for a place that a token sees, and for a noise word that it is scored against.
     # A token sees 2 window places, and their weights sum to window + 1.
     places = 2 * setting.window / (setting.window + 1)
-    scored = sum(epoch["pairs"] * places + epoch["trained_words"] * head.draws(setting.window) for epoch in history)
+    scored = sum(epoch["pairs"] * places + epoch["trained_words"] * head.draws(setting.window + 1) for epoch in history)
     times["gflops"] = 6 * setting.dim * scored / (trained - built) / 1e9
     times["peak_gflops"] = _peak(setting.threads)
     vectors.export(folder / SCORED)

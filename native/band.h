@@ -74,40 +74,23 @@ SKIPGRAD_INLINE void by_two(int32_t n, Body body) {
     if (i < n) body(Constant<1>{}, i);
 }
 
-// Turns the tile's scores into residuals of true pairs, lr weight (1 - sigmoid(score)); returns the loss.
-SKIPGRAD_STAGE vfloat band_residuals(const Group& group, float lr, const BandScratch& s) {
-    const float* weights = s.weights_of(group);
-    const int32_t n = group.places * kGroup;
-    for (int32_t k = n; k % kLanes; k++) s.tile[k] = 0;
-    vfloat loss = {};
-    for (int32_t k = 0; k < n; k += kLanes) {
-        const vint lanes = lane_numbers() + k, is_pair = (lanes % kGroup < group.tokens) & (lanes < n);
-        const vfloat weight = is_pair ? load_any(weights + k) : vfloat{};
-        vfloat softplus;
-        const vfloat residual = sigmoid(-load(s.tile + k), &softplus);
-        store(s.tile + k, weight * lr * residual);
-        loss += weight * softplus;
-    }
-    return loss;
-}
-
-// Adds to each token's row what its contexts give it, and `more(token)` besides.
-template <typename More>
-SKIPGRAD_STAGE void add_to_tokens(const Group& group, const BandScratch& s, float* const* to,
-                                  const float* const* outputs, const More& more, int32_t width, Fetch& fetch) {
+// Adds to each token's row what the places that it sees give it, by the tile, and `more(token)` besides.
+template <typename... More>
+SKIPGRAD_STAGE void add_to_tokens(const Group& group, const BandScratch& s, float* const* to, const float* const* from,
+                                  int32_t width, Fetch& fetch, const More&... more) {
     for_pieces(width, [&](auto part, int32_t column) {
         by_two(group.tokens, [&](auto rows, int32_t i) {
             constexpr int kRows = decltype(rows)::value;
             const Span seen = seen_by_tokens(group, s.window, i, kRows);
             fetch.some(1);
             add_terms<kRows, decltype(part)>(
-                to + i, column, more(i),
-                Terms{s.tile + seen.first * kGroup + i, 1, kGroup, outputs + seen.first, seen.end - seen.first});
+                to + i, column, more(i)...,
+                Terms{s.tile + seen.first * kGroup + i, 1, kGroup, from + seen.first, seen.end - seen.first});
         });
     });
 }
 
-// Adds to each place's row what the tokens that see it give it.
+// Adds to each place's row what the tokens that see it give it, by the tile.
 SKIPGRAD_STAGE void add_to_places(const Group& group, const BandScratch& s, float* const* to,
                                   const float* const* inputs, int32_t width, Fetch& fetch) {
     for_pieces(width, [&](auto part, int32_t column) {

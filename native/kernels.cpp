@@ -3,9 +3,13 @@
 #include "kernels.h"
 
 #include "adam.h"
+#include "heads/hierarchical.h"
+#include "heads/importance.h"
 #include "heads/negative.h"
+#include "heads/sampled.h"
 #include "heads/softmax.h"
-#include "skipgram.h"
+#include "loop.h"
+#include "sampling.h"
 
 #define SKIPGRAD_STRING2(x) #x
 #define SKIPGRAD_STRING(x) SKIPGRAD_STRING2(x)
@@ -15,75 +19,147 @@
 namespace skipgrad {
 namespace {
 
-template <bool kUpdate>
-struct NegativeHead {
+// Heads that draw: a step takes the next block's draws while it works on this one.
+struct DrawnHead {
     const Tables& tables;
-    const Noise& noise;
-    const Negative& options;
-    NegativeScratch scratch;
+    const Head& head;
+    bool update;
+    DrawnScratch scratch;
     Fetch fetch;
-    int32_t* words;  // (blocks, N') noise words of all blocks: drawn in one go, their cache misses overlap
+    int32_t* words;  // (blocks, N') draws of all blocks: drawn in one go, their cache misses overlap
+    Random near;     // for the draws that depend on a block's tokens
 
-    void lay_out(Carver& carver, int32_t window, int32_t block, int64_t count) {
-        scratch.lay_out(carver, options, tables.stride, window, block);
-        carver.take(&words, (count / block + 2) * padded(options.draws));
-        carver.take(&fetch.rows, options.draws + 2 * kGroup * kStreams);
+    void lay_out(Carver& carver, Encoder encoder, int32_t window, int32_t block, int64_t count) {
+        scratch.lay_out(carver, head, encoder, tables.stride, window, block);
+        carver.take(&words, (count / block + 2) * padded(head.draws));
+        carver.take(&fetch.rows, head.draws + 2 * kGroup * kStreams);
+        fetch.count = fetch.next = 0;
         fetch.stride = tables.stride;
     }
 
-    // Draws the noise of so many blocks, and of one more, whose rows the last one fetches.
+    // Draws for so many blocks, and for one more, whose rows the last one fetches.
     void start(uint64_t key, int64_t blocks) {
-        scratch.band.fill_weights();
+        scratch.fill_constants();
         Random random{mix(key)};
-        const int32_t width = padded(options.draws);
+        near = Random{mix(key + 1)};
+        const int32_t width = padded(head.draws), exact = head.exact;
         for (int32_t* w = words; w <= words + blocks * width; w += width) {
-            draw_stratified(noise, random, w, options.draws);
-            for (int32_t n = options.draws; n < width; n++) w[n] = -1;
+            for (int32_t n = 0; n < exact; n++) w[n] = n;
+            draw_stratified(head.noise, random, w + exact, head.draws - exact);
+            for (int32_t n = head.draws; n < width; n++) w[n] = -1;
         }
     }
 
-    double step(const Block& block, float lr, const Ahead& ahead) {
-        const int32_t* now = words;
-        words += padded(options.draws);
+    void step(const Block& block, float lr, const Ahead& ahead, Totals* totals) {
+        int32_t* now = words;
+        words += padded(head.draws);
+        if (head.near.words) {
+            find_given(block, scratch.encoder.encoder, scratch.given);
+            draw_near(head, block.tokens, scratch.given, near, now);
+        }
         fetch.count = fetch.next = 0;
-        for (int32_t k = 0; k < options.draws; k++) fetch.add(row(tables.output, words[k], tables.stride));
-        for (int32_t k = 0; k < ahead.inputs; k++) fetch.add(row(tables.input, ahead.input[k], tables.stride));
-        for (int32_t k = 0; k < ahead.outputs; k++) fetch.add(row(tables.output, ahead.output[k], tables.stride));
-        const double loss = negative_block<kUpdate>(tables, block, options, now, lr, scratch, fetch);
+        const bool skip = scratch.encoder.encoder == kSkipGram;
+        float *const of_token = skip ? tables.input : tables.output, *const of_place =
+                                                                         skip ? tables.output : tables.input;
+        for (int32_t k = head.exact; k < head.draws; k++) fetch.add(row(tables.output, words[k], tables.stride));
+        for (int32_t k = 0; k < ahead.tokens; k++) fetch.add(row(of_token, ahead.token[k], tables.stride));
+        for (int32_t k = 0; k < ahead.places; k++) fetch.add(row(of_place, ahead.place[k], tables.stride));
+        one_step(block, now, lr, totals);
         fetch.some(fetch.count);
-        return loss;
+    }
+
+    void one_step(const Block& block, const int32_t* draws, float lr, Totals* totals) {
+        const auto run = [&](auto rule) {
+            drawn_block<decltype(rule)>(tables, head, block, draws, lr, update, scratch, fetch, totals);
+        };
+        if (head.kind == kNegative) run(LogisticRule<true>{});
+        if (head.kind == kNce) run(LogisticRule<false>{});
+        if (head.kind == kImportance) run(ImportanceRule{});
+        if (head.kind == kSampled) run(SampledRule{});
     }
 };
 
-template <bool kUpdate>
-void negative_shard(const Tables& tables, const Noise& noise, const Negative& options, const Shard& shard,
-                    void* scratch, Totals* totals) {
-    Carver carver{reinterpret_cast<uintptr_t>(scratch)};
-    NegativeHead<kUpdate> head{tables, noise, options, {}, {}, {}};
-    head.lay_out(carver, shard.window, shard.block, shard.count);
-    SkipGramScratch loop;
-    loop.lay_out(carver, shard.window, shard.block, shard.count);
-    skipgram(shard, !kUpdate, loop, head, totals);
+struct HierarchicalHead {
+    const Tables& tables;
+    const Head& head;
+    bool update;
+    HierarchicalScratch scratch;
+    Fetch fetch;
+    uint64_t key;  // of the next block
+
+    void lay_out(Carver& carver, Encoder encoder, int32_t window, int32_t block, int64_t) {
+        scratch.lay_out(carver, head, encoder, tables.stride, window, block);
+        carver.take(&fetch.rows, (head.longest + 2) * kGroup * kStreams);
+        fetch.count = fetch.next = 0;
+        fetch.stride = tables.stride;
+    }
+
+    void start(uint64_t shard_key, int64_t) {
+        scratch.encoder.band.fill_weights();
+        key = shard_key;
+    }
+
+    void step(const Block& block, float lr, const Ahead& ahead, Totals* totals) {
+        constexpr int32_t kHot = 6;  // nodes so near to the root that they are in a cache
+        fetch.count = fetch.next = 0;
+        for (int32_t k = 0; k < ahead.places; k++) fetch.add(row(tables.input, ahead.place[k], tables.stride));
+        for (int32_t k = 0; k < ahead.tokens; k++) {
+            const int32_t word = ahead.token[k];
+            for (int64_t j = head.begins[word] + kHot; j < head.begins[word + 1]; j++)
+                fetch.add(row(tables.output, head.steps[j] >> 1, tables.stride));
+        }
+        hierarchical_block(tables, head, block, mix(++key), lr, update, scratch, fetch, totals);
+        fetch.some(fetch.count);
+    }
+};
+
+// Calls body(the head), laid out in the scratch memory that begins at carver.end.
+template <typename Body>
+void with_head(const Tables& tables, const Head& head, Encoder encoder, bool update, int32_t window, int32_t block,
+               int64_t count, Carver& carver, Body body) {
+    const auto run = [&](auto one) {
+        one.lay_out(carver, encoder, window, block, count);
+        body(one);
+    };
+    if (head.kind == kHierarchical)
+        run(HierarchicalHead{tables, head, update, {}, {}, 0});
+    else
+        run(DrawnHead{tables, head, update, {}, {}, nullptr, {0}});
 }
 
-double negative_step(const Tables& tables, const Block& block, const Negative& options, const int32_t* noise, float lr,
-                     int32_t window, void* scratch) {
+void run(const Tables& tables, const Head& head, Encoder encoder, const Shard& shard, bool update, void* scratch,
+         Totals* totals) {
     Carver carver{reinterpret_cast<uintptr_t>(scratch)};
-    NegativeScratch s;
-    s.lay_out(carver, options, tables.stride, window, block.tokens);
-    s.band.fill_weights();
-    Fetch nothing{nullptr, 0, 0, tables.stride};
-    return negative_block<true>(tables, block, options, noise, lr, s, nothing);
+    with_head(tables, head, encoder, update, shard.window, shard.block, shard.count, carver, [&](auto& one) {
+        LoopScratch memory;
+        memory.lay_out(carver, shard.window, shard.block, shard.count);
+        loop(shard, !update, memory, one, totals);
+    });
 }
 
-size_t negative_scratch(const Negative& options, int32_t stride, int32_t window, int32_t block, int64_t count) {
+void step(const Tables& tables, const Head& head, Encoder encoder, const Block& block, const int32_t* draws,
+          uint64_t key, float lr, int32_t window, void* scratch, Totals* totals) {
+    Carver carver{reinterpret_cast<uintptr_t>(scratch)};
+    if (head.kind == kHierarchical) {
+        HierarchicalHead one{tables, head, true, {}, {}, 0};
+        one.lay_out(carver, encoder, window, block.tokens, 0);
+        one.start(key, 0);
+        hierarchical_block(tables, head, block, key, lr, true, one.scratch, one.fetch, totals);
+    } else {
+        DrawnHead one{tables, head, true, {}, {}, nullptr, {0}};
+        one.lay_out(carver, encoder, window, block.tokens, 0);
+        one.scratch.fill_constants();
+        one.one_step(block, draws, lr, totals);
+    }
+}
+
+size_t scratch(const Head& head, Encoder encoder, int32_t stride, int32_t window, int32_t block, int64_t count) {
     Carver carver{0};
-    const Tables tables{nullptr, nullptr, 0, stride};
-    const Noise noise{nullptr, nullptr, 0};
-    NegativeHead<true> head{tables, noise, options, {}, {}, {}};
-    head.lay_out(carver, window, block, count);
-    SkipGramScratch loop;
-    loop.lay_out(carver, window, block, count);
+    const Tables tables{nullptr, nullptr, nullptr, 0, stride};
+    with_head(tables, head, encoder, true, window, block, count, carver, [&](auto&) {
+        LoopScratch memory;
+        memory.lay_out(carver, window, block, count);
+    });
     return carver.end;
 }
 
@@ -105,10 +181,9 @@ double fma_loop(int64_t rounds) {
 extern const Kernels SKIPGRAD_JOIN(kernels_, SKIPGRAD_ISA);
 const Kernels SKIPGRAD_JOIN(kernels_, SKIPGRAD_ISA) = {
     SKIPGRAD_STRING(SKIPGRAD_ISA),
-    &negative_scratch,
-    &negative_shard<true>,
-    &negative_shard<false>,
-    &negative_step,
+    &scratch,
+    &run,
+    &step,
     &fma_loop,
     &pack_hidden,
     &softmax_forward,

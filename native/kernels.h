@@ -11,39 +11,67 @@ namespace skipgrad {
 
 struct Tables {
     float* input;   // (V, stride)
-    float* output;  // (V, stride)
+    float* output;  // (rows of the head, stride)
+    float* bias;    // (rows of the head) added to the scores, and learned; nullptr: none
     int32_t dim;
     int32_t stride;
 };
 
-// The distribution q that noise words are drawn from: word w for cumulative[w-1] <= u < cumulative[w].
+// The distribution q that words are drawn from: word w for cumulative[w-1] <= u < cumulative[w].
 struct Noise {
     const uint64_t* cumulative;  // (V), the last is 2^64-1
     const uint32_t* guide;       // (2^guide_bits), the first word whose cumulative exceeds i << (64 - guide_bits)
     int32_t guide_bits;
 };
 
-// Neighbors in a sentence that predict the words around them. Token i of the group stands at its place lead + i, and sees
-// the place at a distance d, 0 < d <= window, with the weight (window + 1 - d) / window.
+// Neighbors in a sentence. Token i of the group stands at its place lead + i, and sees the place at a distance d,
+// 0 < d <= window, with the weight (window + 1 - d) / window.
 struct Group {
     int32_t tokens, places;  // tokens <= kGroup, lead + tokens <= places <= kGroup + 2 window
     int32_t lead;            // <= window
 };
 constexpr int32_t kGroup = 8;
+constexpr int32_t kMaxWindow = 50;
 
-// Predictions that a head handles in one step. The tokens, and the places, of the groups follow one another.
+// Tokens that a head handles in one step. The tokens, and the places, of the groups follow one another.
 struct Block {
     int32_t tokens, places, groups;  // T, S, G
-    const int32_t* input;            // (T) words
-    const int32_t* output;           // (S) words
+    const int32_t* token;            // (T) words
+    const int32_t* place;            // (S) words
     const float* pairs;              // (T) the weights of the places that a token sees, summed
     const Group* group;              // (G)
 };
 
-// Block-shared negative sampling: `draws` noise words a block stand for `negatives` per pair.
-struct Negative {
-    int32_t negatives;  // K
-    int32_t draws;      // N, a multiple of 8
+// What predicts what. kSkipGram: a token's input row predicts the words at its places. kMean, kSum: the weighted mean, or
+// sum, of the input rows of its places predicts the token (CBOW).
+enum Encoder : int32_t { kSkipGram, kMean, kSum };
+
+// Words that are likely around a word c, by id: near words n[c] with the cumulative probabilities, `count` of them.
+// A block draws half of its words from those of its tokens in turn: q_n = (noise_n + mean over tokens i of near_n[c_i]) / 2.
+struct Near {
+    const int32_t* words;      // (V, count) ascending; nullptr: all draws come from the noise
+    const float* cumulative;   // (V, count), the last is 1
+    const float* probability;  // (V) of the noise
+    int32_t count;
+};
+
+enum HeadKind : int32_t { kNegative, kNce, kImportance, kSampled, kHierarchical };
+
+struct Head {
+    HeadKind kind;
+    // Heads that draw: a block shares `draws` rows, words 0 .. exact-1 and then words drawn from `noise`.
+    Noise noise;
+    int32_t draws;        // N, a multiple of 8
+    int32_t exact;        // kImportance; a multiple of 8 below N
+    float share;          // K/N, of a draw in each pair: kNegative, kNce
+    const float* offset;  // (V) added to the score of a drawn word, -log(K q), -log(N q); nullptr: nothing
+    Near near;            // kImportance, kSampled: half of the draws come from here
+    float* mass;          // (V) kImportance: what the model gave to each draw is added, P w; nullptr: nothing
+    int32_t included;  // true words have no offset; kSampled: they are in the sum always, and draws of them are masked
+    // kHierarchical: 2 node + side of each step of a word's path, side 1 is left.
+    const int64_t* begins;  // (V + 1)
+    const int32_t* steps;   // (begins[V])
+    int32_t longest;        // steps of the longest path
 };
 
 // Part of a corpus to train on, or to evaluate: whole sentences, each ended by -1.
@@ -61,10 +89,11 @@ struct Shard {
 };
 
 struct Totals {
-    int64_t raw;      // tokens read (those of the sentences that were trained on, or evaluated)
-    int64_t trained;  // tokens that survived subsampling
-    double pairs;     // weights of the true pairs, summed
-    double loss;      // weighted sum over the pairs, nats
+    int64_t raw;       // tokens read (those of the sentences that were trained on, or evaluated)
+    int64_t trained;   // tokens that survived subsampling
+    double pairs;      // weights of the true pairs, summed
+    double loss;       // weighted sum over the pairs, nats
+    double effective;  // kImportance: effective sample sizes, weighted and summed over the pairs
 };
 
 // Consecutive rows of an output table that is scored whole (heads/softmax.h).
@@ -111,15 +140,13 @@ struct Adam {
 struct Kernels {
     const char* isa;
     // Bytes of 64-byte aligned scratch for shards of at most `count` ids, blocks of at most `block` tokens and `window`
-    // contexts on each side; for a single step, count = 0.
-    size_t (*negative_scratch)(const Negative&, int32_t stride, int32_t window, int32_t block, int64_t count);
-    // Trains on the shard's sentences that are not held out.
-    void (*negative_train)(const Tables&, const Noise&, const Negative&, const Shard&, void* scratch, Totals*);
-    // The loss of the sentences that are held out; the tables are only read.
-    void (*negative_evaluate)(const Tables&, const Noise&, const Negative&, const Shard&, void* scratch, Totals*);
-    // One step on a block with the given noise words (N): updates the tables, returns the loss.
-    double (*negative_step)(const Tables&, const Block&, const Negative&, const int32_t* noise, float lr,
-                            int32_t window, void* scratch);
+    // places on each side; for a single step, count = 0.
+    size_t (*scratch)(const Head&, Encoder, int32_t stride, int32_t window, int32_t block, int64_t count);
+    // Trains on the shard's sentences that are not held out; or takes the loss of those that are, and changes nothing.
+    void (*run)(const Tables&, const Head&, Encoder, const Shard&, bool update, void* scratch, Totals*);
+    // One step on a block with the given draws (N, and -1 up to a multiple of 16): updates the tables, adds to the totals.
+    void (*step)(const Tables&, const Head&, Encoder, const Block&, const int32_t* draws, uint64_t key, float lr,
+                 int32_t window, void* scratch, Totals*);
     // Runs a register-only loop of fused multiply-adds and returns how many flop it did: the machine's peak.
     double (*fma_loop)(int64_t rounds);
     void (*pack_hidden)(const float* rows, int32_t n, int32_t dim, int32_t stride, float* packed);

@@ -13,7 +13,7 @@ python -m pip install --quiet --quiet --no-deps --no-build-isolation --target "$
 compiler=${CXX:-c++}
 preload="$($compiler -print-file-name=libasan.so) $($compiler -print-file-name=libstdc++.so)"
 # -S: the editable install in site-packages would otherwise bring the module without sanitizers.
-[ $# -gt 0 ] || set -- tests/test_negative.py tests/test_text.py tests/test_vocab.py tests/test_corpus.py tests/test_softmax.py tests/test_counts.py
+[ $# -gt 0 ] || set -- tests/test_heads.py tests/test_text.py tests/test_vocab.py tests/test_corpus.py tests/test_softmax.py tests/test_counts.py
 LD_PRELOAD=$preload ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
     PYTHONPATH="$site:$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
     python -S -m pytest -m "not slow" -p no:cacheprovider "$@"

@@ -308,7 +308,7 @@ class TestTrain:
             ("--min-count 1000000", "1000000"),
             ("--lr 1e30", "learning rate"),
             ("--tokenizer letters", '"whitespace", "words"'),
-            ("--head importance", '"negative"'),
+            ("--head softmin", '"negative"'),
             ("--dmi 3", "Did you mean --dim?"),
             ("--patience 2", "held-out loss"),
             ("--format parquet", "Parquet"),

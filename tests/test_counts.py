@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from skipgrad import Corpus, Progress, SkipGram, Training, _native, counts
+from skipgrad import CBOW, Corpus, Progress, SkipGram, Training, _native, counts
 from skipgrad.counts import Counts, Matrix
 from skipgrad.counts_training import train_counts
 from skipgrad.heads import Negative
 from skipgrad.heads.softmax import Softmax
-from skipgrad.training import keep_thresholds, train
+from skipgrad.parameters import keep_thresholds
+from skipgrad.training import train
 
 
 def dense(matrix: Matrix) -> npt.NDArray[np.float64]:
@@ -170,7 +171,7 @@ def test_negative_sampling_without_noise_learns_the_shifted_mutual_information()
     head = Negative(negatives=3)
     vectors = fit(head, corpus, epochs=400, threads=1)
     table = dense(Counts.build(corpus, sample=0).trained)
-    q = np.diff(head.noise(corpus.vocab.counts).astype(np.float64), prepend=0.0) / 2.0**64
+    q = head.define(corpus.vocab.counts).q
     wanted = np.log(table / table.sum(axis=1, keepdims=True) / q) - np.log(3)
     np.testing.assert_allclose(vectors.input @ vectors.output.T, wanted, atol=0.02)
 
@@ -242,3 +243,14 @@ def test_a_vocabulary_of_two_words() -> None:
 def test_texts_that_teach_nothing_are_refused(sentences: Any, options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         fit(Softmax(warmup=0), Corpus.build(sentences, min_count=1, cache=False), epochs=1, **options)
+
+
+def test_a_model_that_pairs_do_not_describe_is_refused() -> None:
+    with pytest.raises(ValueError, match="take SkipGram"):
+        train_counts(CBOW(dim=4), corpus_of(10, 5, 10), Training())
+
+
+def test_the_bias_is_kept_with_the_vectors() -> None:
+    vectors = fit(Softmax(warmup=0), topics(8, 50), epochs=2)
+    assert vectors.parts["bias"].shape == (8, 1)
+    assert vectors.parts["bias"].any()

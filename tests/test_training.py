@@ -17,7 +17,8 @@ import pytest
 
 import skipgrad as sg
 from skipgrad import _native
-from skipgrad.training import Progress, Training, shards, tables
+from skipgrad.parameters import aligned_rows, start_vectors
+from skipgrad.training import Progress, Training, shards
 
 TOPICS, WORDS = 20, 15
 
@@ -94,14 +95,14 @@ class TestRepetition:
         assert history(vectors, "trained_words")[0] == pytest.approx((keep * text.vocab.counts).sum(), rel=0.02)
 
     def test_the_start_is_small_and_depends_on_the_seed(self) -> None:
-        start, zero = tables(1000, 10, 1)
+        start, zero = start_vectors(1000, 10, 1), aligned_rows(1000, 10)
         assert start.shape == zero.shape == (1000, 16)
         assert start.ctypes.data % 64 == zero.ctypes.data % 64 == 0
         assert np.abs(start[:, :10]).max() <= 0.05
         assert not start[:, 10:].any()
         assert not zero.any()
-        assert (tables(1000, 10, 1)[0] == start).all()
-        assert not (tables(1000, 10, 2)[0] == start)[:, :10].all()
+        assert (start_vectors(1000, 10, 1) == start).all()
+        assert not (start_vectors(1000, 10, 2) == start)[:, :10].all()
 
     @pytest.mark.parametrize("tokens", [1, 1000, 10**9])
     def test_shards_are_whole_sentences_that_cover_the_corpus(self, text: sg.Corpus, tokens: int) -> None:
@@ -274,7 +275,7 @@ class TestRefusals:
             (lambda: sg.SkipGram(sample=-0.1), "sample is -0.1"),
             (lambda: sg.SkipGram(sample=float("nan")), "sample is nan"),
             (lambda: Training(epochs=0), "epochs is 0, but must be at least 1"),
-            (lambda: Training(lr=0), "lr is 0"),
+            (lambda: Training(lr=-1), "lr is -1"),
             (lambda: Training(lr=float("inf")), "lr is inf"),
             (lambda: Training(threads=-1), "threads is -1"),
             (lambda: Training(threads=1025), "threads is 1025"),

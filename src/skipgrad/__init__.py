@@ -5,13 +5,14 @@ __version__ = "0.1.0"
 from skipgrad import heads
 from skipgrad.corpus import Corpus, CorpusOptions
 from skipgrad.evaluation import evaluate
-from skipgrad.model import SkipGram
+from skipgrad.model import CBOW, SkipGram
 from skipgrad.text import TextOptions
 from skipgrad.training import Progress, Training
 from skipgrad.vectors import Vectors
 from skipgrad.vocab import Vocab, VocabOptions
 
 __all__ = [
+    "CBOW",
     "Corpus",
     "CorpusOptions",
     "Progress",

@@ -13,21 +13,33 @@ def fma_peak(isa: str, seconds: float = 0.2) -> float:
     Gflop/s of one core in a loop of fused multiply-adds that touches registers only.
     """
 
-class NegativeKernel:
-    """Negative sampling on a pair of tables."""
+class Kernel:
+    """A head on a pair of tables."""
 
     def __init__(
         self,
         isa: str,
+        head: str,
+        encoder: str,
         input: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")],
         output: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")],
+        bias: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")] | None,
         dim: int,
-        cumulative: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)],
         keep: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu", writable=False)],
-        negatives: int,
-        draws: int,
         window: int,
         block: int,
+        cumulative: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+        | None = None,
+        offset: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)]
+        | None = None,
+        draws: int = 0,
+        exact: int = 0,
+        share: float = 0.0,
+        included: bool = False,
+        begins: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+        | None = None,
+        steps: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)]
+        | None = None,
     ) -> None: ...
     def scratch(self, count: int) -> int:
         """
@@ -45,24 +57,25 @@ class NegativeKernel:
         lr_begin: float,
         lr_end: float,
         scratch: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu")],
-    ) -> tuple[int, int, float, float]:
+    ) -> tuple[int, int, float, float, float]:
         """
-        Trains on sentences, or evaluates those held out; returns raw and trained tokens, pairs and loss.
+        Trains on sentences, or evaluates those held out: raw and trained tokens, pairs, loss, effective draws.
         """
 
     def draw(self, key: int, blocks: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
-        """The noise words of so many blocks."""
+        """The draws of so many blocks."""
 
     def step(
         self,
-        input: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
-        output: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        token: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        place: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
         groups: Annotated[NDArray[numpy.int32], dict(shape=(None, 3), order="C", device="cpu", writable=False)],
-        noise: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        draws: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        key: int,
         lr: float,
-    ) -> float:
+    ) -> tuple[int, int, float, float, float]:
         """
-        One step on a block with the given noise words; returns the loss. A row of groups: tokens, places, lead.
+        One step on a block with the given draws; sums as of `run`. A row of groups: tokens, places, lead.
         """
 
 LONGEST_WORD: int = 65535

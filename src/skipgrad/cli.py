@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,9 +19,8 @@ from rich.text import Text
 from skipgrad.corpus import Corpus, CorpusOptions
 from skipgrad.evaluation import Analogies, WordPairs
 from skipgrad.evaluation import evaluate as score
+from skipgrad.flags import NO_HEAD_FLAGS, NO_MODEL_FLAGS, HeadFlags, ModelFlags, model_of
 from skipgrad.formats import folder
-from skipgrad.heads import Negative
-from skipgrad.model import SkipGram
 from skipgrad.progress import Display
 from skipgrad.training import Training
 from skipgrad.vectors import Vectors
@@ -59,13 +58,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say(_sentence(error), WRONG)
 
 
-@dataclass(frozen=True)
-class Model(SkipGram):
-    """Flags of the model and, beside them, of its head."""
-
-    head: Annotated[Negative, Parameter(name="*")] = field(default_factory=Negative)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Reading(CorpusOptions):
     """Flags of the text: a tokenizer of one's own is a function, and no flag can give one."""
@@ -83,9 +75,11 @@ def train(
     output: Output,
     overwrite: Overwrite = False,
     vocab: Path | None = None,
-    head: Literal["negative"] = "negative",
+    encoder: Literal["skipgram", "cbow"] = "skipgram",
+    head: Literal["negative", "hierarchical", "importance", "sampled", "nce"] = "negative",
     text: Annotated[Reading, Parameter(name="*", group="Text")] = Reading(),
-    model: Annotated[Model, Parameter(name="*", group="Model")] = Model(),
+    model: Annotated[ModelFlags, Parameter(name="*", group="Model")] = NO_MODEL_FLAGS,
+    options: Annotated[HeadFlags, Parameter(name="*", group="Head")] = NO_HEAD_FLAGS,
     training: Annotated[Training, Parameter(name="*", group="Training")] = Training(),
 ) -> int:
     """Learn vectors from a text and save them.
@@ -102,25 +96,30 @@ def train(
         Replace vectors that are there.
     vocab
         Words to use, as a Parquet file with the columns word and, if there are counts, count.
+    encoder
+        Whether a word predicts the words around it (skipgram), or they together predict the word (cbow).
     head
-        What is asked of a word and a context.
+        What is asked of a hidden vector and a word: how the softmax over the vocabulary is replaced.
     text
         How the text is read.
     model
         What is learned.
+    options
+        Options of the head.
     training
         How long, and how fast.
     """
     if source.startswith("-") and source != "-":
         raise ValueError(f"Unknown option: {source}. `skipgrad train --help` lists all.")
     folder.check_target(output, overwrite)
+    learner = model_of(encoder, head, model, options)
     console = Console(stderr=True)
     given = [Path(path) for path in (source, *sources)] if sources else source
     with Display(console) as display:
         corpus = Corpus.build(given, vocab=vocab, callback=display.reading, **_fields(text))
     console.print(corpus.summary(), highlight=False, markup=False, soft_wrap=True)
     with Display(console) as display:
-        vectors = model.fit(corpus, callback=display.training, **_fields(training))
+        vectors = learner.fit(corpus, callback=display.training, **_fields(training))
     vectors.save(output, overwrite=overwrite)
     finished = bool(vectors.metadata["finished"])
     _note(f"Saved {len(vectors):,} vectors to {output}{'' if finished else ', unfinished: training was stopped'}.")

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from skipgrad import _native
 from skipgrad.corpus import Corpus, cores
-from skipgrad.training import keep_thresholds, mix
+from skipgrad.parameters import keep_thresholds
+from skipgrad.training import mix
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]

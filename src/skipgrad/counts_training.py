@@ -17,11 +17,12 @@ from skipgrad.counts import Counts, Matrix
 from skipgrad.dense import TILE, DenseHead
 from skipgrad.heads.negative import Negative
 from skipgrad.heads.softmax import Softmax
-from skipgrad.training import LOST, Progress, Training, instruction_set, keep_thresholds, mix, tables, train
+from skipgrad.parameters import aligned_rows, instruction_set, keep_thresholds, start_vectors
+from skipgrad.training import LOST, Progress, Training, mix, train
 from skipgrad.vectors import Vectors
 
 if TYPE_CHECKING:
-    from skipgrad.model import SkipGram
+    from skipgrad.model import Model
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -37,7 +38,7 @@ CURVATURE_STEPS = 8  # steps between two looks at the curvature
 
 
 def train_counts(
-    model: SkipGram, corpus: Corpus, training: Training, callback: Callable[[Progress], None] | None = None
+    model: Model, corpus: Corpus, training: Training, callback: Callable[[Progress], None] | None = None
 ) -> Vectors:
     """Counts the pairs of the corpus, trains the model on the counts and returns its vectors.
 
@@ -58,24 +59,30 @@ def train_counts(
     finally:
         run.pool.shutdown(cancel_futures=True)
     run.report("end")
-    return Vectors(corpus.vocab, run.input[:, : model.dim], run.output[:, : model.dim], run.metadata())
+    input, output = (table[:, : model.dim] for table in (run.input, run.output))
+    bias = {"bias": run.bias[:, None]} if run.softmax else {}
+    return Vectors(corpus.vocab, input, output, run.metadata(), **bias)
 
 
 class CountsRun:
     """The state of one training from counts: tables, biases, moments, counts."""
 
     def __init__(
-        self, model: SkipGram, corpus: Corpus, training: Training, callback: Callable[[Progress], None] | None = None
+        self, model: Model, corpus: Corpus, training: Training, callback: Callable[[Progress], None] | None = None
     ) -> None:
         if len(corpus.vocab) < 2:
             raise ValueError(
                 "The vocabulary has only one word, and there is nothing to predict: lower min_count or add text."
             )
+        if model.encoder != "skipgram":
+            raise ValueError(f"{type(model).__name__} cannot be learned from counts of pairs: take SkipGram.")
         self.model, self.corpus, self.training, self.callback = model, corpus, training, callback
         self.head: Any = model.head  # a Softmax, or a Negative whose noise is summed up instead of drawn
         self.softmax = isinstance(self.head, Softmax)
         self.threads = training.threads or cores()
-        self.input, self.output = tables(len(corpus.vocab), model.dim, training.seed)
+        self.first_lr = training.lr or model.lr
+        self.input = start_vectors(len(corpus.vocab), model.dim, training.seed)
+        self.output = aligned_rows(len(corpus.vocab), model.dim)
         self.bias = np.zeros(len(corpus.vocab), np.float32)
         self.batch = max(TILE, min(BATCH, len(corpus.vocab) // STEPS // TILE * TILE))
         self.pool = ThreadPoolExecutor(self.threads)
@@ -106,7 +113,7 @@ class CountsRun:
             self.warmup = vectors.metadata["history"]
             if not vectors.metadata["finished"]:
                 return False
-        self.noise = np.diff(head.noise(self.corpus.vocab.counts).astype(np.float64), prepend=0.0) / 2.0**64
+        self.noise = head.define(self.corpus.vocab.counts).q
         return True
 
     def count(self) -> None:
@@ -182,7 +189,7 @@ class CountsRun:
         if not self.loss <= LOST:  # NaN is not smaller either
             raise ValueError(
                 f"The loss became {self.loss:.3g} a pair in pass {len(self.history) + 1}: the learning rate "
-                f"{self.training.lr:g} is too large. Try a tenth of it."
+                f"{self.first_lr:g} is too large. Try a tenth of it."
             )
         return loss
 
@@ -214,7 +221,7 @@ class CountsRun:
 
     def lr(self) -> float:
         """The learning rate falls linearly to 1/10,000."""
-        return self.training.lr * max(1e-4, 1 - self.share)
+        return self.first_lr * max(1e-4, 1 - self.share)
 
     # --- what is told ---
 
@@ -260,11 +267,12 @@ class CountsRun:
         """All that is needed to know where the vectors come from."""
         model = asdict(self.model)
         return {
-            "model": "SkipGram",
+            "model": type(self.model).__name__,
             "version": skipgrad.__version__,
             "finished": self.finished,
             "options": model | {"head": {"name": self.head.name} | model["head"]},
-            "training": asdict(self.training) | {"threads": self.threads, "instruction_set": instruction_set()},
+            "training": asdict(self.training)
+            | {"lr": self.first_lr, "threads": self.threads, "instruction_set": instruction_set()},
             "corpus": {
                 "fingerprint": self.corpus.fingerprint,
                 "words": self.corpus.words,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,14 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 import skipgrad
-from skipgrad import _native
 from skipgrad.corpus import Corpus, cores
+from skipgrad.heads.near import Near
+from skipgrad.parameters import Parameters, instruction_set
 from skipgrad.vectors import Vectors
 
 if TYPE_CHECKING:
-    from skipgrad.model import SkipGram
+    from skipgrad.model import Model
 
-Floats = npt.NDArray[np.float32]
+Sums = tuple[int, int, float, float, float]
 
 LOST = 1e6  # nats a pair: a model that is this wrong does not come back
 
@@ -33,8 +33,8 @@ class Training:
 
     epochs: int = 5
     """Passes over the corpus."""
-    lr: float = 0.025
-    """Learning rate at the start; it falls linearly to 1/10,000 of that."""
+    lr: float = 0.0
+    """Learning rate at the start; it falls linearly to 1/10,000 of that. 0 takes what suits the model."""
     threads: int = 0
     """Threads that train; 0 takes one for each core. With one thread a run repeats bit for bit."""
     seed: int = 1
@@ -47,8 +47,8 @@ class Training:
     def __post_init__(self) -> None:
         if self.epochs < 1:
             raise ValueError(f"epochs is {self.epochs}, but must be at least 1.")
-        if not (math.isfinite(self.lr) and self.lr > 0):
-            raise ValueError(f"lr is {self.lr}, but must be a positive number; 0.025 suits most texts.")
+        if not (math.isfinite(self.lr) and self.lr >= 0):
+            raise ValueError(f"lr is {self.lr}, but must be a positive number, or 0 for what suits the model.")
         if not 0 <= self.threads <= 1024:
             raise ValueError(f"threads is {self.threads}, but must be from 1 to 1024, or 0 for one on each core.")
         if not 0 <= self.seed < 2**63:
@@ -99,7 +99,7 @@ class Progress:
 
 
 def train(
-    model: SkipGram, corpus: Corpus, training: Training, callback: Callable[[Progress], None] | None = None
+    model: Model, corpus: Corpus, training: Training, callback: Callable[[Progress], None] | None = None
 ) -> Vectors:
     """Trains the model on the corpus and returns its vectors."""
     run = Run(model, corpus, training, callback)
@@ -112,14 +112,14 @@ def train(
     except KeyboardInterrupt:
         finished = False
     run.report("end", len(run.history))
-    return Vectors(corpus.vocab, run.input[:, : model.dim], run.output[:, : model.dim], run.metadata(finished))
+    return Vectors(corpus.vocab, metadata=run.metadata(finished), **run.parameters.tables())
 
 
 class Run:
-    """The state of one training: tables, kernel, sums."""
+    """The state of one training: parameters, kernel, sums."""
 
     def __init__(
-        self, model: SkipGram, corpus: Corpus, training: Training, callback: Callable[[Progress], None] | None
+        self, model: Model, corpus: Corpus, training: Training, callback: Callable[[Progress], None] | None
     ) -> None:
         if len(corpus.vocab) < 2:
             raise ValueError(
@@ -128,23 +128,12 @@ class Run:
         self.model, self.corpus, self.training, self.callback = model, corpus, training, callback
         self.threads = training.threads or cores()
         self.isa = instruction_set()
-        self.input, self.output = tables(len(corpus.vocab), model.dim, training.seed)
-        self.kernel = _native.NegativeKernel(
-            self.isa,
-            self.input,
-            self.output,
-            model.dim,
-            model.head.noise(corpus.vocab.counts),
-            keep_thresholds(corpus.vocab.counts, model.sample),
-            model.head.negatives,
-            model.head.draws(model.window),
-            model.window,
-            model.head.block(model.window),
-        )
+        self.parameters = Parameters(model, corpus.vocab.counts, training.seed, near_words(model, corpus))
+        self.kernel = self.parameters.kernel(self.isa)
+        self.first_lr = training.lr or model.lr
         self.shards = list(shards(corpus, self.tokens_per_call()))
-        longest = max(end - begin for begin, end in self.shards)
+        self.longest = max(end - begin for begin, end in self.shards)
         self.scratch = threading.local()
-        self.scratch_bytes = self.kernel.scratch(longest) + 64
         self.history: list[dict[str, Any]] = []
         self.start = time.perf_counter()
         self.done = self.raw = self.trained = 0
@@ -154,13 +143,12 @@ class Run:
 
     def tokens_per_call(self) -> int:
         """Ids a kernel call, so that it lasts at most about a tenth of a second and Ctrl-C is heard."""
-        rows = self.model.head.draws(self.model.window) + self.model.window + 1
-        return max(1000, int(2e9 / (6 * rows * self.model.dim)))
+        return max(1000, int(2e9 / (6 * self.parameters.rows_a_token() * self.model.dim)))
 
     def epoch(self, epoch: int) -> None:
         """One pass over all shards; then the held-out loss, and a report."""
         began = time.perf_counter()
-        raw, trained, pairs, loss = self.sums(True, epoch)
+        raw, trained, pairs, loss, effective = self.sums(True, epoch)
         if not pairs:
             raise ValueError(
                 "No sentence has two words of the vocabulary after subsampling, so there is nothing to predict: "
@@ -168,8 +156,10 @@ class Run:
             )
         record = {"epoch": epoch + 1, "loss": loss / pairs, "seconds": time.perf_counter() - began}
         record |= {"raw_words": raw, "trained_words": trained, "pairs": pairs}
+        if effective:
+            record |= {"effective": effective / pairs, "draws": self.parameters.draws}
         if self.training.heldout:
-            _, _, held_pairs, held_loss = self.sums(False, epoch)
+            _, _, held_pairs, held_loss, _ = self.sums(False, epoch)
             if not held_pairs:
                 raise ValueError(
                     f"heldout is {self.training.heldout}, but no sentence of two words was held out: give a larger "
@@ -179,10 +169,10 @@ class Run:
         self.history.append(record)
         self.report("epoch", epoch + 1)
 
-    def sums(self, update: bool, epoch: int) -> tuple[int, int, float, float]:
-        """Raw words, trained words, pairs, loss over all shards; all but the loss are the same on any threads."""
+    def sums(self, update: bool, epoch: int) -> Sums:
+        """Raw words, trained words, pairs, loss and effective draws over all shards; the first three on any threads."""
         order = iter(range(len(self.shards)))
-        results: list[tuple[int, int, float, float]] = [(0, 0, 0.0, 0.0)] * len(self.shards)
+        results: list[Sums] = [(0, 0, 0.0, 0.0, 0.0)] * len(self.shards)
 
         def work() -> None:
             while not self.stopping and (i := next(order, None)) is not None:
@@ -200,14 +190,14 @@ class Run:
                 raise
         for worker in workers:
             worker.result()
-        raw, trained, pairs, losses = zip(*results, strict=True)
-        return sum(raw), sum(trained), math.fsum(pairs), math.fsum(losses)
+        raw, trained, pairs, loss, effective = zip(*results, strict=True)
+        return sum(raw), sum(trained), math.fsum(pairs), math.fsum(loss), math.fsum(effective)
 
-    def shard(self, update: bool, epoch: int, i: int) -> tuple[int, int, float, float]:
+    def shard(self, update: bool, epoch: int, i: int) -> Sums:
         """Trains on one shard, or evaluates its held-out sentences."""
         begin, end = self.shards[i]
-        words = self.corpus.ids
-        sums = self.kernel.run(
+        words, kernel = self.corpus.ids, self.kernel
+        sums = kernel.run(
             update,
             words[begin:end],
             begin,
@@ -216,31 +206,34 @@ class Run:
             self.training.heldout,
             self.lr(epoch, begin / len(words)),
             self.lr(epoch, end / len(words)),
-            self.memory(),
+            self.memory(kernel),
         )
         self.corpus.forget(begin, end)
         if not sums[3] <= LOST * max(1, sums[2]):  # NaN is not smaller either
             self.stopping = True
             raise ValueError(
                 f"The loss became {sums[3] / max(1, sums[2]):.3g} a pair in epoch {epoch + 1}: the learning rate "
-                f"{self.training.lr:g} is too large. Try a tenth of it."
+                f"{self.first_lr:g} is too large. Try a tenth of it."
             )
         if update:
             with self.lock:
                 self.done += end - begin
                 self.raw, self.trained = self.raw + sums[0], self.trained + sums[1]
                 self.recent = (self.recent[0] + sums[3], self.recent[1] + sums[2])
+                if sums[4] and self.parameters.adapt(sums[4] / sums[2]):
+                    self.kernel = self.parameters.kernel(self.isa)
         return sums
 
-    def memory(self) -> npt.NDArray[np.uint8]:
+    def memory(self, kernel: _native.Kernel) -> npt.NDArray[np.uint8]:
         """The scratch memory of the calling thread."""
-        if not hasattr(self.scratch, "memory"):
-            self.scratch.memory = np.empty(self.scratch_bytes, np.uint8)
+        need = kernel.scratch(self.longest) + 64
+        if not hasattr(self.scratch, "memory") or len(self.scratch.memory) < need:
+            self.scratch.memory = np.empty(need, np.uint8)
         return self.scratch.memory  # type: ignore[no-any-return]
 
     def lr(self, epoch: int, share: float) -> float:
         """The learning rate at a share of an epoch: a function of the place in the corpus, not of the clock."""
-        return self.training.lr * max(1e-4, 1 - (epoch + share) / self.training.epochs)
+        return self.first_lr * max(1e-4, 1 - (epoch + share) / self.training.epochs)
 
     def should_stop(self) -> bool:
         """Whether the held-out loss has not improved for `patience` epochs."""
@@ -282,11 +275,12 @@ class Run:
         """All that is needed to know where the vectors come from."""
         model = asdict(self.model)
         return {
-            "model": "SkipGram",
+            "model": type(self.model).__name__,
             "version": skipgrad.__version__,
             "finished": finished,
             "options": model | {"head": {"name": self.model.head.name} | model["head"]},
-            "training": asdict(self.training) | {"threads": self.threads, "instruction_set": self.isa},
+            "training": asdict(self.training)
+            | {"lr": self.first_lr, "threads": self.threads, "instruction_set": self.isa},
             "corpus": {
                 "fingerprint": self.corpus.fingerprint,
                 "words": self.corpus.words,
@@ -311,36 +305,15 @@ def shards(corpus: Corpus, tokens: int) -> Iterator[tuple[int, int]]:
             begin = cut
 
 
-def tables(words: int, dim: int, seed: int) -> tuple[Floats, Floats]:
-    """Input vectors, uniform in -0.5/dim .. 0.5/dim, and output vectors, 0; rows are padded and aligned to 64 bytes."""
-    stride = -(-dim // 16) * 16
-    both = []
-    for _ in range(2):
-        memory = np.zeros(words * stride + 16, np.float32)
-        skip = -memory.ctypes.data % 64 // 4
-        both.append(memory[skip : skip + words * stride].reshape(words, stride))
-    random = np.random.Generator(np.random.Philox(seed))
-    rows = max(1, (1 << 20) // dim)
-    for begin in range(0, words, rows):
-        part = both[0][begin : begin + rows, :dim]
-        part[:] = (random.random(part.shape, np.float32) - np.float32(0.5)) / np.float32(dim)
-    return both[0], both[1]
+def near_words(model: Model, corpus: Corpus) -> Near | None:
+    """What is seen around each word, where the head's draws depend on it."""
+    if getattr(model.head, "proposal", "") != "bigram":
+        return None
+    from skipgrad.counts import Counts  # which knows how this module holds sentences out
 
-
-def keep_thresholds(counts: npt.NDArray[np.int64], sample: float) -> npt.NDArray[np.uint32]:
-    """The probability min(1, sqrt(s/f) + s/f) to keep a token of each word, times 2^32 - 1."""
-    share = np.maximum(counts, 1) / max(1, int(counts.sum()))
-    keep = np.sqrt(sample / share) + sample / share if sample else np.ones(len(counts))
-    return (np.minimum(keep, 1.0) * (2**32 - 1)).astype(np.uint32)
-
-
-def instruction_set() -> str:
-    """The fastest instruction set of this machine, or the one that SKIPGRAD_ISA names."""
-    found = _native.instruction_sets()
-    chosen = os.environ.get("SKIPGRAD_ISA") or found[-1]
-    if chosen not in found:
-        raise ValueError(f"SKIPGRAD_ISA is {chosen!r}, but this machine has {', '.join(found)}: set it to one of them.")
-    return chosen
+    seen = Counts.build(corpus, window=model.window, sample=model.sample).trained
+    p = model.head.define(corpus.vocab.counts).q
+    return Near.of(seen.offsets, seen.columns, seen.values, p, getattr(model.head, "exact", 0))
 
 
 def mix(*numbers: int) -> int:

@@ -27,6 +27,9 @@ Method = Literal["3cosadd", "3cosmul"]
 class Vectors:
     """A vector for each word of a vocabulary, and what it was trained with.
 
+    `input` and `output` have a row for each word. `parts` is what else a head learned: the bias of the words, the nodes
+    and the tree of a hierarchical softmax, the clusters of an adaptive one.
+
     >>> import pyarrow as pa
     >>> words = pa.array(["man", "woman", "king", "queen"], pa.large_string())
     >>> table = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 2], [0, 1, 2]], np.float32)
@@ -45,11 +48,13 @@ class Vectors:
         input: npt.ArrayLike,
         output: npt.ArrayLike | None = None,
         metadata: Mapping[str, Any] | None = None,
+        **parts: npt.ArrayLike,
     ) -> None:
         self.vocab = vocab
         self.input = _read_only(input)
         self.output = None if output is None else _read_only(output)
         self.metadata = dict(metadata or {})
+        self.parts = {name: _frozen(np.asarray(part)) for name, part in parts.items()}
         for name, table in self.tables.items():
             if table.ndim != 2 or table.shape != (len(vocab), self.dim) or not table.size:
                 raise ValueError(f"{name} has shape {table.shape}; expected a row for each of {len(vocab):,} words.")
@@ -210,13 +215,13 @@ class Vectors:
 
         It takes its name when it is complete, so a crash leaves the old one, or the new one, whole.
         """
-        folder.save(Path(path), self.vocab, self.tables, self.metadata, overwrite)
+        folder.save(Path(path), self.vocab, self.tables | self.parts, self.metadata, overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Vectors:
         """Open a folder that `save` wrote; the tables are memory-mapped, not read."""
         vocab, tables, metadata = folder.load(Path(path))
-        return cls(vocab, tables["input"], tables.get("output"), metadata)
+        return cls(vocab, metadata=metadata, **tables)
 
     @classmethod
     def read(
@@ -259,7 +264,11 @@ class Vectors:
 
 def _read_only(table: npt.ArrayLike) -> Floats:
     """A float32 view that cannot be written to: norms are computed once."""
-    view = np.asarray(table, np.float32).view()
+    return _frozen(np.asarray(table, np.float32))
+
+
+def _frozen(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = table.view()
     view.flags.writeable = False
     return view
 

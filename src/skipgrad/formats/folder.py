@@ -22,6 +22,7 @@ from .safetensors import Table, map_tables, write_tables
 TABLES, VOCAB, MODEL = FILES = ("vectors.safetensors", "vocab.parquet", "model.json")
 VOCAB_SCHEMA = pa.schema({"word": pa.large_string(), "count": pa.int64()})
 FORMAT_VERSION = 1
+CLUSTERS = "clusters"  # of the adaptive head: the one table whose rows are not the words
 
 
 def save(path: Path, vocab: Vocab, tables: Mapping[str, Table], metadata: Mapping[str, Any], overwrite: bool) -> None:
@@ -82,7 +83,7 @@ def load(path: Path) -> tuple[Vocab, dict[str, Table], dict[str, Any]]:
         raise ValueError(f"{path / TABLES} has no table 'input'; it has {', '.join(tables) or 'none'}.")
     vocab = _read_vocab(path / VOCAB)
     for name, table in tables.items():
-        if len(table) != len(vocab):
+        if len(table) != len(vocab) and name != CLUSTERS:
             raise ValueError(f"{path}: table {name!r} has {len(table):,} rows, and there are {len(vocab):,} words.")
     return vocab, tables, model
 

@@ -1,4 +1,4 @@
-"""safetensors files of float32 tables, streamed out and mapped in: length of a JSON header, header, data."""
+"""safetensors files of float32 and int32 tables, streamed out and mapped in: length of a JSON header, header, data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-Table = npt.NDArray[np.float32]
+Table = npt.NDArray[Any]
+TYPES = {"F32": "<f4", "I32": "<i4"}
 
 ALIGN = 64  # bytes: a cache line, and the widest vector register
 CHUNK = 1 << 22  # bytes copied at a time where rows are strided
@@ -25,13 +26,17 @@ def write_tables(file: BinaryIO, tables: Mapping[str, Table]) -> None:
     end = 0
     for name, table in tables.items():
         start, end = end, end + 4 * table.size
-        header[name] = {"dtype": "F32", "shape": list(table.shape), "data_offsets": [start, end]}
+        header[name] = {"dtype": _type_of(table), "shape": list(table.shape), "data_offsets": [start, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(8 + len(text)) % ALIGN)
     file.write(struct.pack("<Q", len(text)) + text)
     for table in tables.values():
         for rows in row_blocks(table, CHUNK):
-            file.write(np.ascontiguousarray(rows, "<f4").data)
+            file.write(np.ascontiguousarray(rows, TYPES[_type_of(table)]).data)
+
+
+def _type_of(table: Table) -> str:
+    return "I32" if table.dtype == np.int32 else "F32"
 
 
 def row_blocks(table: Table, size: int) -> Iterator[Table]:
@@ -72,8 +77,8 @@ def _entry(entry: Any) -> tuple[str, tuple[int, ...], int, int]:
 
 def _map(path: Path, name: str, entry: tuple[str, tuple[int, ...], int, int], offset: int, size: int) -> Table:
     dtype, shape, start, end = entry
-    if dtype != "F32" or len(shape) != 2:
-        raise ValueError(f"{path}: {name!r} is {dtype} of shape {shape}; expected F32 with rows and columns.")
+    if dtype not in TYPES or len(shape) != 2:
+        raise ValueError(f"{path}: {name!r} is {dtype} of shape {shape}; expected F32 or I32 with rows and columns.")
     if end - start != 4 * math.prod(shape):
         raise ValueError(f"{path}: the header of {name!r} contradicts itself: shape {shape}, {end - start:,} bytes.")
     if offset + end > size:
@@ -82,5 +87,5 @@ def _map(path: Path, name: str, entry: tuple[str, tuple[int, ...], int, int], of
             f"and the file has {size:,}; copy it again."
         )
     if start == end:
-        return np.empty(shape, np.float32)
-    return np.asarray(np.memmap(path, "<f4", "r", offset + start, shape))
+        return np.empty(shape, TYPES[dtype])
+    return np.asarray(np.memmap(path, TYPES[dtype], "r", offset + start, shape))

@@ -1,8 +1,18 @@
 """The output heads: how a hidden vector predicts words, each with its float64 definition."""
 
+from typing import Any
+
+from skipgrad.heads.adaptive import Adaptive
+from skipgrad.heads.head import Definition, Head
+from skipgrad.heads.hierarchical import Hierarchical
+from skipgrad.heads.importance import Importance
+from skipgrad.heads.nce import Nce
 from skipgrad.heads.negative import Negative
+from skipgrad.heads.sampled import Sampled
+from skipgrad.heads.tree import Tree
 
-Head = Negative
-HEADS: dict[str, type[Head]] = {"negative": Negative}
+HEADS: dict[str, type[Any]] = {head.name: head for head in (Negative, Hierarchical, Importance, Sampled, Nce)}
 
-__all__ = ["HEADS", "Head", "Negative"]
+__all__ = [
+    "HEADS", "Adaptive", "Definition", "Head", "Hierarchical", "Importance", "Nce", "Negative", "Sampled", "Tree",
+]  # fmt: skip

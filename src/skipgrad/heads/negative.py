@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-Doubles = npt.NDArray[np.float64]
+from skipgrad.heads.head import Answer, Counts, Doubles, Ids
+from skipgrad.heads.proposal import Proposal, check_exponent, cumulative
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,7 @@ class Negative:
     The optimum is a shifted pointwise mutual information, u_o . v_c = log P(o | c) / q(o) - log K: scores are good for
     comparing, and are no probabilities. Mikolov et al. 2013, arXiv:1310.4546; Levy and Goldberg 2014.
 
-    >>> Negative(negatives=5).draws(window=5)
+    >>> Negative(negatives=5).draws(contexts=6)
     24
     """
 
@@ -36,91 +34,83 @@ class Negative:
     """Noise words that a block of tokens shares, a multiple of 8; 0 chooses three quarters of K times the contexts."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.negatives <= 64:
-            raise ValueError(f"negatives is {self.negatives}, but must be from 1 to 64; 5 suits most texts.")
-        if not (math.isfinite(self.exponent) and -2 <= self.exponent <= 2):
-            raise ValueError(f"exponent is {self.exponent}, but must be from -2 to 2; 0.75 suits most texts.")
-        if self.shared % 8 or not 0 <= self.shared <= 1024:
-            raise ValueError(f"shared is {self.shared}, but must be a multiple of 8 up to 1024, or 0 to choose.")
+        check_negatives(self.negatives, self.shared)
+        check_exponent(self.exponent)
 
-    def draws(self, window: int) -> int:
-        """Noise words a block (N): three quarters of what a token would draw for itself, K (window + 1), in eights."""
-        return self.shared or min(1024, -(-3 * self.negatives * (window + 1) // 32) * 8)
+    def draws(self, contexts: float) -> int:
+        """Noise words a block (N): three quarters of what a token with so many contexts would draw, in eights."""
+        return self.shared or shared_draws(self.negatives, contexts)
 
-    def block(self, window: int) -> int:
-        """Tokens a block (T), so that a noise row moves by about 20 gradients at once: T P K / N <= 22."""
-        most = 22 * self.draws(window) // (self.negatives * (window + 1))
-        return max(8, min(32, most // 8 * 8))
+    def block(self, contexts: float) -> int:
+        """Tokens a block (T)."""
+        return block_of(self.negatives * contexts, self.draws(contexts))
 
-    def noise(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """The cumulative distribution of the noise words, in units of 2^-64."""
-        weights = np.where(counts > 0, np.maximum(counts, 1).astype(np.float64) ** self.exponent, 0.0)
-        cumulative = np.cumsum(weights)
-        scaled = np.minimum(cumulative * (2.0**64 / cumulative[-1]), np.nextafter(2.0**64, 0))
-        units: npt.NDArray[np.uint64] = scaled.astype(np.uint64)
-        units[cumulative >= cumulative[-1]] = np.iinfo(np.uint64).max
-        return units
+    def define(self, counts: Counts) -> Definition:
+        """The head on a vocabulary with these counts."""
+        return Definition(self.negatives, Proposal("unigram", self.exponent).q(counts))
+
+
+class Definition:
+    """loss = sum_c -a_c log sigmoid(s_c) + K/N sum_n (P - m_n) -log sigmoid(-s_n), P = sum_c a_c.
+
+    N draws stand for K of every pair. m_n sums the weights of the contexts that are n: no word is noise for itself.
+    Then d loss / d s_c = a_c (sigmoid(s_c) - 1) and d loss / d s_n = K/N (P - m_n) sigmoid(s_n).
+    """
+
+    bias = None
+    own_rows = 1.0
+
+    def __init__(self, negatives: int, q: Doubles) -> None:
+        self.negatives, self.q, self.rows = negatives, q, len(q)
+
+    def own(self, outputs: Ids) -> Ids:
+        """The contexts themselves."""
+        return outputs
+
+    def answer(self, outputs: Ids, weights: Doubles, draws: Ids, own: Doubles, drawn: Doubles) -> Answer:
+        """Loss and residuals."""
+        share = self.negatives / max(1, len(draws))
+        noise = share * (weights.sum() - ((draws[:, None] == outputs) * weights).sum(axis=1))
+        loss = weights @ np.logaddexp(0, -own) + noise @ np.logaddexp(0, drawn)
+        return Answer(float(loss), weights * (sigmoid(own) - 1), noise * sigmoid(drawn))
+
+    def native(self, draws: int) -> dict[str, Any]:
+        """The distribution, and the share of a draw in each pair."""
+        return {"cumulative": cumulative(self.q), "draws": draws, "share": self.negatives / draws}
+
+    def expected(self, outputs: Ids, weights: Doubles, scores: Doubles) -> tuple[float, Doubles]:
+        """The mean over draws, of the loss and of the residuals, from the scores of all words.
+
+        L = sum_c a_c [-log sigmoid(s_c) + K sum_{w != c} q_w -log sigmoid(-s_w)]
+        """
+        noise = self.negatives * weights.sum() * self.q
+        residual = np.zeros_like(scores)
+        for c, a in zip(outputs, weights, strict=True):
+            noise[c] -= self.negatives * a * self.q[c]
+            residual[c] += a * (sigmoid(scores[c]) - 1)
+        loss = weights @ np.logaddexp(0, -scores[outputs]) + noise @ np.logaddexp(0, scores)
+        return float(loss), residual + noise * sigmoid(scores)
+
+
+def check_negatives(negatives: int, shared: int) -> None:
+    """Refuse numbers of noise words that no kernel has room for."""
+    if not 1 <= negatives <= 64:
+        raise ValueError(f"negatives is {negatives}, but must be from 1 to 64; 5 suits most texts.")
+    if shared % 8 or not 0 <= shared <= 1024:
+        raise ValueError(f"shared is {shared}, but must be a multiple of 8 up to 1024, or 0 to choose.")
+
+
+def shared_draws(negatives: int, contexts: float) -> int:
+    """Noise words a block (N): three quarters of what a token with so many contexts would draw, in eights."""
+    return min(1024, max(8, round(-(-3 * negatives * contexts // 32) * 8)))
+
+
+def block_of(pulls: float, draws: int) -> int:
+    """Tokens a block (T), 8 to 32, so that a drawn row moves by about 20 gradients at once: T P K / N <= 22."""
+    return max(8, min(32, int(22 * draws / pulls) // 8 * 8))
 
 
 def sigmoid(x: Doubles) -> Doubles:
     """1 / (1 + exp(-x))."""
-    return np.exp(-np.logaddexp(0.0, -x))
-
-
-class Token(NamedTuple):
-    """A word of a block, the words around it, and the weights of these."""
-
-    word: int
-    contexts: Sequence[int]
-    weights: Sequence[float]
-
-
-def step(
-    input: Doubles, output: Doubles, groups: Sequence[Sequence[Token]], noise: Sequence[int], negatives: int, lr: float
-) -> float:
-    """One step of shared negative sampling in float64, in place: the slow twin that judges the kernel.
-
-    loss_i = sum_c -a_ic log sigmoid(v_i . u_c) + K/N sum_n (P_i - m_in) -log sigmoid(-v_i . u_n)
-
-    with the contexts c of token i, their weights a_ic and the sum P_i of these, N noise words n, and m_in the weights
-    of the contexts that are n. The residual r = d loss / d score is a (sigmoid(s) - 1) for a context and
-    K/N (P_i - m_in) sigmoid(s) for a noise word; then dL/dv_i = sum r u, dL/du = sum r v_i. Input rows, and the scores
-    of noise words, are those at the start of the step; a group sees what the contexts before it changed.
-    """
-    noises, v = np.array(noise), input.copy()
-    loss, noise_moves = 0.0, np.zeros((len(noise), input.shape[1]))
-    at_start = output[noises]
-    for group in groups:
-        u = output.copy()
-        for word, contexts, weights in group:
-            places, a = np.array(contexts, dtype=np.int64), np.array(weights)
-            hits = ((noises[:, None] == places[None, :]) * a).sum(axis=1)
-            b = negatives / len(noise) * (a.sum() - hits)
-            true, false = u[places] @ v[word], at_start @ v[word]
-            loss += float((a * np.logaddexp(0, -true)).sum() + (b * np.logaddexp(0, false)).sum())
-            pull, push = a * (sigmoid(true) - 1), b * sigmoid(false)
-            input[word] -= lr * (pull @ u[places] + push @ u[noises])
-            np.subtract.at(output, places, lr * np.outer(pull, v[word]))
-            noise_moves += lr * np.outer(push, v[word])
-    np.subtract.at(output, noises, noise_moves)
-    return loss
-
-
-def exact_gradient(
-    v: Doubles, output: Doubles, contexts: Sequence[int], weights: Sequence[float], q: Doubles, negatives: int
-) -> tuple[float, Doubles, Doubles]:
-    """The expected loss of one token and its gradients, summed over all words instead of drawn.
-
-    L = sum_c a_c [-log sigmoid(v . u_c) + K sum_{w != c} q_w -log sigmoid(-v . u_w)]; draws of c count 0.
-    """
-    scores = output @ v
-    noise = negatives * sum(weights) * q
-    residual = np.zeros_like(scores)
-    loss = 0.0
-    for c, a in zip(contexts, weights, strict=True):
-        noise[c] -= negatives * a * q[c]
-        residual[c] += a * (sigmoid(scores[c : c + 1])[0] - 1)
-        loss += a * float(np.logaddexp(0, -scores[c]))
-    residual += noise * sigmoid(scores)
-    loss += float((noise * np.logaddexp(0, scores)).sum())
-    return loss, residual @ output, np.outer(residual, v)
+    result: Doubles = np.exp(-np.logaddexp(0.0, -x))
+    return result

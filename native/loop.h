@@ -1,4 +1,4 @@
-// The skip-gram loop over a shard: subsampling, windows, blocks. It knows nothing of the head that it feeds.
+// The loop over a shard: subsampling, windows, blocks. It knows nothing of the head that it feeds.
 #pragma once
 #include "band.h"
 #include "kernels.h"
@@ -10,25 +10,25 @@ namespace {
 
 constexpr int kStreams = 4;
 
-struct SkipGramScratch {
-    int32_t* kept;                        // (count) tokens that survived subsampling; sentences still end with -1
-    int32_t *input, *output;              // as in Block
-    float* pairs;                         // as in Block
-    Group* group;                         // (block)
-    float* seen;                          // (window + 1) the weights of the n nearest places to one side, summed
-    int32_t *ahead_input, *ahead_output;  // (kGroup kStreams)
+struct LoopScratch {
+    int32_t* kept;                       // (count) tokens that survived subsampling; sentences still end with -1
+    int32_t *token, *place;              // as in Block
+    float* pairs;                        // as in Block
+    Group* group;                        // (block)
+    float* seen;                         // (window + 1) the weights of the n nearest places to one side, summed
+    int32_t *ahead_token, *ahead_place;  // (kGroup kStreams)
 
     void lay_out(Carver& carver, int32_t window, int32_t block, int64_t count) {
         carver.take(&kept, count);
-        carver.take(&input, block);
-        carver.take(&output, int64_t{block} * (2 * window + 1));
+        carver.take(&token, block);
+        carver.take(&place, int64_t{block} * (2 * window + 1));
         carver.take(&pairs, block);
         carver.take(&group, block);
         carver.take(&seen, window + 1);
-        carver.take(&ahead_input, kGroup * kStreams);
-        carver.take(&ahead_output, kGroup * kStreams);
+        carver.take(&ahead_token, kGroup * kStreams);
+        carver.take(&ahead_place, kGroup * kStreams);
     }
-    Block block() const { return {0, 0, 0, input, output, pairs, group}; }
+    Block block() const { return {0, 0, 0, token, place, pairs, group}; }
 };
 
 // Copies the tokens that survive subsampling in the sentences that are (not) held out; returns how many ids it wrote.
@@ -61,20 +61,17 @@ inline void fill_seen(int32_t window, float* seen) {
     for (int32_t d = 1; d <= window; d++) seen[d] = seen[d - 1] + weight_of(d, window);
 }
 
-// Appends tokens from .. to-1 of the sentence start .. end-1; returns their pairs.
-inline double add_group(const SkipGramScratch& s, int64_t start, int64_t end, int64_t from, int64_t to, int64_t window,
-                        Block* block) {
+// Appends tokens from .. to-1 of the sentence start .. end-1.
+inline void add_group(const LoopScratch& s, int64_t start, int64_t end, int64_t from, int64_t to, int64_t window,
+                      Block* block) {
     const int64_t low = from - lower_of(from - start, window), high = to + lower_of(end - to, window);
-    double pairs = 0;
     for (int64_t t = from; t < to; t++) {
-        s.input[block->tokens] = s.kept[t];
-        s.pairs[block->tokens] = s.seen[lower_of(t - start, window)] + s.seen[lower_of(end - 1 - t, window)];
-        pairs += s.pairs[block->tokens++];
+        s.token[block->tokens] = s.kept[t];
+        s.pairs[block->tokens++] = s.seen[lower_of(t - start, window)] + s.seen[lower_of(end - 1 - t, window)];
     }
-    for (int64_t c = low; c < high; c++) s.output[block->places++] = s.kept[c];
+    for (int64_t c = low; c < high; c++) s.place[block->places++] = s.kept[c];
     s.group[block->groups++] = {static_cast<int32_t>(to - from), static_cast<int32_t>(high - low),
                                 static_cast<int32_t>(from - low)};
-    return pairs;
 }
 
 // Part of a shard that is read group by group.
@@ -97,20 +94,20 @@ struct Stream {
 
 // Words whose rows the next block is likely to need.
 struct Ahead {
-    const int32_t *input, *output;
-    int32_t inputs, outputs;
+    const int32_t *token, *place;
+    int32_t tokens, places;
 };
 
 // The next block takes its groups from the streams k, k + 1, ...
-inline Ahead look_ahead(const SkipGramScratch& s, const Stream* streams, int k, int64_t groups, int64_t window) {
-    Ahead ahead{s.ahead_input, s.ahead_output, 0, 0};
+inline Ahead look_ahead(const LoopScratch& s, const Stream* streams, int k, int64_t groups, int64_t window) {
+    Ahead ahead{s.ahead_token, s.ahead_place, 0, 0};
     for (int g = 0; g < kStreams && g < groups; g++) {
         const Stream& stream = streams[(k + g) % kStreams];
         const int64_t next = stream.next, limit = stream.limit;
         for (int64_t t = next; t < next + kGroup && t < limit; t++)
-            if (s.kept[t] >= 0) s.ahead_input[ahead.inputs++] = s.kept[t];
+            if (s.kept[t] >= 0) s.ahead_token[ahead.tokens++] = s.kept[t];
         for (int64_t t = next + window; t < next + window + kGroup && t < limit; t++)
-            if (s.kept[t] >= 0) s.ahead_output[ahead.outputs++] = s.kept[t];
+            if (s.kept[t] >= 0) s.ahead_place[ahead.places++] = s.kept[t];
     }
     return ahead;
 }
@@ -127,10 +124,10 @@ inline void cut(const int32_t* kept, int64_t n, Stream* streams) {
     }
 }
 
-// Feeds head.step(block, lr, ahead) with blocks of up to T tokens. They take groups of neighbors in turn from
+// Feeds head.step(block, lr, ahead, totals) with blocks of up to T tokens. They take groups of neighbors in turn from
 // distant parts of the shard: what all tokens of a block share is then not pushed by one topic at a time.
 template <typename Head>
-inline void skipgram(const Shard& shard, bool heldout, const SkipGramScratch& s, Head& head, Totals* totals) {
+inline void loop(const Shard& shard, bool heldout, const LoopScratch& s, Head& head, Totals* totals) {
     Random random{shard.key};
     const int64_t n = subsample(shard, heldout, random, s.kept, totals);
     const float slope = (shard.lr_end - shard.lr_begin) / static_cast<float>(totals->trained + 1);
@@ -147,13 +144,13 @@ inline void skipgram(const Shard& shard, bool heldout, const SkipGramScratch& s,
         if (ready) {
             const int64_t room = shard.block - block.tokens, group = room < kGroup ? room : kGroup;
             const int64_t to = lower_of(stream.next + group, stream.end);
-            totals->pairs += add_group(s, stream.start, stream.end, stream.next, to, shard.window, &block);
+            add_group(s, stream.start, stream.end, stream.next, to, shard.window, &block);
             read += to - stream.next;
             stream.next = to;
         }
         if (block.tokens < shard.block && (idle < kStreams || !block.tokens)) continue;
         const Ahead ahead = look_ahead(s, streams, k + 1, (shard.block + kGroup - 1) / kGroup, shard.window);
-        totals->loss += head.step(block, shard.lr_begin + slope * static_cast<float>(read), ahead);
+        head.step(block, shard.lr_begin + slope * static_cast<float>(read), ahead, totals);
         block.tokens = block.places = block.groups = 0;
     }
 }
