@@ -40,6 +40,17 @@ class Kernel:
         | None = None,
         steps: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)]
         | None = None,
+        mass: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")] | None = None,
+        near_words: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)]
+        | None = None,
+        near_cumulative: Annotated[
+            NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ]
+        | None = None,
+        near_probability: Annotated[
+            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None = None,
     ) -> None: ...
     def scratch(self, count: int) -> int:
         """
