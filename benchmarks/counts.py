@@ -133,7 +133,9 @@ def judge(options: argparse.Namespace) -> Record:
     corpus = corpus_of(options, cache=True)
     counts = Counts.build(corpus, sample=1e-4, heldout=HELDOUT, threads=options.threads)
     model, found = sg.SkipGram(dim=options.dim, sample=1e-4), []
-    bias = np.log(sg.heads.Negative().define(corpus.vocab.counts).q).astype(np.float32)
+    q = model.head.define(corpus.vocab.counts).q
+    assert q is not None
+    bias = np.log(q).astype(np.float32)
     for epochs in (1, 2, 5, 10):
         training = Training(epochs=epochs, threads=options.threads, heldout=HELDOUT)
         vectors = model.fit(corpus, **asdict(training))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from skipgrad import Corpus, Progress, SkipGram, Training, _native, counts
+from skipgrad import CBOW, Corpus, Progress, SkipGram, Training, _native, counts
 from skipgrad.counts import Counts, Matrix
 from skipgrad.counts_training import train_counts
 from skipgrad.heads import Negative
@@ -243,3 +243,14 @@ def test_a_vocabulary_of_two_words() -> None:
 def test_texts_that_teach_nothing_are_refused(sentences: Any, options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         fit(Softmax(warmup=0), Corpus.build(sentences, min_count=1, cache=False), epochs=1, **options)
+
+
+def test_a_model_that_pairs_do_not_describe_is_refused() -> None:
+    with pytest.raises(ValueError, match="take SkipGram"):
+        train_counts(CBOW(dim=4), corpus_of(10, 5, 10), Training())
+
+
+def test_the_bias_is_kept_with_the_vectors() -> None:
+    vectors = fit(Softmax(warmup=0), topics(8, 50), epochs=2)
+    assert vectors.parts["bias"].shape == (8, 1)
+    assert vectors.parts["bias"].any()

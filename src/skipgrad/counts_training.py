@@ -59,7 +59,9 @@ def train_counts(
     finally:
         run.pool.shutdown(cancel_futures=True)
     run.report("end")
-    return Vectors(corpus.vocab, run.input[:, : model.dim], run.output[:, : model.dim], run.metadata())
+    input, output = (table[:, : model.dim] for table in (run.input, run.output))
+    bias = {"bias": run.bias[:, None]} if run.softmax else {}
+    return Vectors(corpus.vocab, input, output, run.metadata(), **bias)
 
 
 class CountsRun:
@@ -72,13 +74,15 @@ class CountsRun:
             raise ValueError(
                 "The vocabulary has only one word, and there is nothing to predict: lower min_count or add text."
             )
+        if model.encoder != "skipgram":
+            raise ValueError(f"{type(model).__name__} cannot be learned from counts of pairs: take SkipGram.")
         self.model, self.corpus, self.training, self.callback = model, corpus, training, callback
         self.head: Any = model.head  # a Softmax, or a Negative whose noise is summed up instead of drawn
         self.softmax = isinstance(self.head, Softmax)
         self.threads = training.threads or cores()
+        self.first_lr = training.lr or model.lr
         self.input = start_vectors(len(corpus.vocab), model.dim, training.seed)
         self.output = aligned_rows(len(corpus.vocab), model.dim)
-        self.first_lr = training.lr or model.lr
         self.bias = np.zeros(len(corpus.vocab), np.float32)
         self.batch = max(TILE, min(BATCH, len(corpus.vocab) // STEPS // TILE * TILE))
         self.pool = ThreadPoolExecutor(self.threads)
@@ -263,7 +267,7 @@ class CountsRun:
         """All that is needed to know where the vectors come from."""
         model = asdict(self.model)
         return {
-            "model": "SkipGram",
+            "model": type(self.model).__name__,
             "version": skipgrad.__version__,
             "finished": self.finished,
             "options": model | {"head": {"name": self.head.name} | model["head"]},
