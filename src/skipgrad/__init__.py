@@ -13,8 +13,8 @@ from skipgrad.vectors import Vectors
 from skipgrad.vocab import Vocab, VocabOptions
 
 __all__ = [
-    "Audit",
     "CBOW",
+    "Audit",
     "Corpus",
     "CorpusOptions",
     "Progress",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from skipgrad.auditing.exact import (
     softmax,
     softmax_targets,
 )
-from skipgrad.auditing.measure import GROUPS, Measured, Stopwatch, draw, estimate, measure
+from skipgrad.auditing.measure import GROUPS, Measured, Stopwatch, draw, estimate, group_sizes, measure
 from skipgrad.auditing.probe import Text, centres, inverted, keeps
 from skipgrad.auditing.proposals import Fixed, Source, source
 from skipgrad.auditing.result import Audit, Cost, Estimate, Kind
@@ -47,12 +47,15 @@ def audit(
 
     bias = E[g^] - g,  g = sum_w p_w u_w - u_o,  p = softmax(U h + b)
 
-    `head` is a name or a head with options, of which `proposals` replaces the distribution of draws and `samples` their
-    number (N). For `negative` and `nce` N draws stand for the K noise words of the options, and the mean that they should
-    have is that of their own objective; `hierarchical` and `adaptive` draw nothing, and are checked to be exact.
-    `predictions` pairs of a word and a word that it predicts come from `text` (a Corpus, or what one is built of); without
-    one the first is drawn by count, as training meets it, and the second from the model's softmax. `replicates` is how
-    often each is drawn for; `mixture` is the share of the unigram in the proposals bigram and adaptive.
+    `head`: a name, or a head with options, of which `proposals` replaces the distribution of draws and `samples` their
+    number (N). For `negative` and `nce` N draws stand for the K noise words of the options, and their mean should be
+    that of their own objective; `hierarchical` and `adaptive` draw nothing, and are checked to be exact.
+    `proposals`: unigram, unigram^0.75 (any exponent), uniform, log-uniform, thinned (the words that subsampling left),
+    bigram (needs a text), adaptive, softmax; none takes the head's own.
+    `text`: a Corpus, or what one is built of, that pairs of a word and a word it predicts are taken from; without one
+    the first is drawn by count, as training meets it, and the second from the model's own probabilities.
+    `predictions`, `replicates`: how many pairs, and how often each is drawn for.
+    `mixture`: the share of the unigram in the proposals bigram and adaptive.
     `bias`: "auto" takes the model's own, or what its training implies; "unigram" the log of counts; "none" nothing.
 
     >>> from skipgrad import Vocab
@@ -82,14 +85,18 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not self.samples or not all(2 <= number <= 1 << 17 for number in self.samples):
-            raise ValueError(f"samples is {list(self.samples)}; expected numbers of draws from 2 to 131072: 8 32 128 512.")
+            raise ValueError(
+                f"samples is {list(self.samples)}; expected numbers of draws from 2 to 131072: 8 32 128 512."
+            )
         if self.predictions < 2 or self.replicates < 2 * GROUPS:
             raise ValueError(
                 f"predictions is {self.predictions} and replicates {self.replicates}; expected at least 2, "
                 f"and at least {2 * GROUPS}: standard errors are made of them."
             )
         if not 0 < self.mixture <= 1:
-            raise ValueError(f"mixture is {self.mixture}; expected a share above 0, up to 1, so that every word is drawn.")
+            raise ValueError(
+                f"mixture is {self.mixture}; expected a share above 0, up to 1, so that every word is drawn."
+            )
 
 
 @dataclass
@@ -156,7 +163,14 @@ class _Run:
         return np.array([int(inverted(np.cumsum(row), each, 1)[0]) for row, each in zip(p, random, strict=True)])
 
     def batch(
-        self, sources: list[Source], first: int, contexts: Ids, outputs: Ids, scores: Doubles, p: Doubles, log_z: Doubles
+        self,
+        sources: list[Source],
+        first: int,
+        contexts: Ids,
+        outputs: Ids,
+        scores: Doubles,
+        p: Doubles,
+        log_z: Doubles,
     ) -> None:
         """Measures predictions with every proposal and every number of draws."""
         means = self.model.mean(p)
@@ -195,7 +209,9 @@ class _Run:
             answer = definition.answer(np.array([output]), np.ones(1), nothing, s[own], np.zeros(0))
             gradient = answer.own @ self.model.rows(own)
             step = 1e-4 * gradient / max(float(np.linalg.norm(gradient)), 1e-300)
-            ends = [definition.log_probabilities(each)[output] for each in self.model.scores(np.stack([h - step, h + step]))]
+            ends = [
+                definition.log_probabilities(each)[output] for each in self.model.scores(np.stack([h - step, h + step]))
+            ]
             slope = (ends[0] - ends[1]) / 2e-4
             wrong = abs(slope / max(float(np.linalg.norm(gradient)), 1e-300) - 1)
             log_sum = float(np.log(chances.sum()))
@@ -210,6 +226,7 @@ class _Run:
         gap = float(np.sqrt(columns[2].sum() / columns[3].sum())) if self.kind == "own" else np.nan
         return Audit(
             head=self.head.name,
+            options=asdict(self.head) if is_dataclass(self.head) else {},
             kind=self.kind,
             words=len(self.vectors),
             dim=self.vectors.dim,
@@ -231,7 +248,7 @@ class _Run:
     def estimates(self) -> Iterator[Estimate]:
         """Proposals in the order in which they were given, N rising."""
         for key in self.found:
-            yield estimate(*key, self.settings.replicates, self.found[key], self.costs[key])
+            yield estimate(*key, self.found[key], group_sizes(self.settings.replicates), self.costs[key])
 
     def exact_cost(self) -> Cost:
         """Of the softmax; of the head itself, the mean over the probe, where nothing is drawn."""

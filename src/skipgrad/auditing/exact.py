@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from skipgrad.heads.head import Definition, Doubles, Ids
-from skipgrad.heads.proposal import Proposal, log_share
+from skipgrad.heads.proposal import Proposal
 from skipgrad.vectors import Vectors
 
 BLOCK = 1 << 22  # numbers of the table that are float64 at a time: 32 MB
@@ -21,7 +22,9 @@ Bias = Literal["auto", "unigram", "none"]
 class Model:
     """A table of rows (R, D) and a bias (R): s = U h + b, for hidden vectors that are input rows."""
 
-    def __init__(self, input: npt.NDArray[np.float32], table: npt.NDArray[np.float32], bias: Doubles, says: str) -> None:
+    def __init__(
+        self, input: npt.NDArray[np.float32], table: npt.NDArray[np.float32], bias: Doubles, says: str
+    ) -> None:
         self.input, self.table, self.bias, self.says = input, table, bias, says
 
     def hidden(self, words: Ids) -> Doubles:
@@ -74,7 +77,7 @@ def _with_cluster_rows(
 ) -> npt.NDArray[np.float32]:
     """Rows of an adaptive softmax's clusters, where the model has none: the means of their words' rows."""
     ends, weights = definition.ends, np.maximum(counts, 1).astype(np.float32)
-    rows = [weights[a:b] @ table[a:b] / weights[a:b].sum() for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    rows = [weights[a:b] @ table[a:b] / weights[a:b].sum() for a, b in pairwise(ends)]
     return np.concatenate([table, np.stack(rows)])
 
 
@@ -90,21 +93,19 @@ def _bias(vectors: Vectors, definition: Definition, bias: Bias) -> tuple[Doubles
     own = getattr(vectors, "bias", None)
     if bias == "auto" and own is not None:
         return np.asarray(own, np.float64), "The scores have the model's own bias."
-    start = definition.bias.copy()
     trained = vectors.metadata.get("options", {}).get("head", {})
     if bias == "auto" and trained.get("name") == "negative" and definition.rows == len(vectors):
         q = Proposal("unigram", trained["exponent"]).q(vectors.vocab.counts)
         noise = np.log(np.maximum(trained["negatives"] * q, 1e-300))
         return noise, "The model was trained by negative sampling and has no bias: log(K q) makes its scores log P."
-    start[: len(vectors)] = log_share(vectors.vocab.counts)
-    return start, "The model has no bias: the log of a word's share is added to its score."
+    return definition.bias, "The model has no bias: the log of a word's share is added to its score."
 
 
 class Target(NamedTuple):
     """What the mean over draws should be, and a statistic of the draws whose mean is known.
 
-    control = 1/N sum_i a_i (u_i - centre) - mean has the mean 0 whatever the head does. An estimate minus it has the same
-    bias and, for a right head, far less noise: for a weighted mean what is left is of the order 1/N, as the bias is.
+    control = 1/N sum_i a_i (u_i - centre) - mean has the mean 0 whatever the head does. An estimate minus it has the
+    same bias and, for a right head, far less noise: a weighted mean keeps only what is of the order of its bias.
     """
 
     loss: float
@@ -147,10 +148,8 @@ def softmax_targets(
     gradients = means - model.rows(outputs)
     losses = log_z - scores[each, outputs]
     spread = (a * mass).sum(axis=1) / total[:, 0] ** 2
-    return [
-        Target(float(losses[k]), gradients[k], a[k], means[k], expected[k], predicted[k], float(spread[k]), float(total[k, 0]))
-        for k in each
-    ]  # fmt: skip
+    columns = losses, gradients, a, means, expected, predicted, spread, total[:, 0]
+    return [Target(*row) for row in zip(*columns, strict=True)]
 
 
 def own_targets(model: Model, definitions: list[Any], outputs: Ids, scores: Doubles) -> list[Target]:

@@ -34,9 +34,7 @@ class Measured(NamedTuple):
     hits: float
 
 
-def measure(
-    model: Model, definition: Any, output: int, scores: Doubles, target: Target, draws: Ids
-) -> Measured:
+def measure(model: Model, definition: Any, output: int, scores: Doubles, target: Target, draws: Ids) -> Measured:
     """One prediction with draws (M, N), each row a replicate: the head's own `answer`, every time."""
     exact = np.arange(getattr(definition, "exact", 0))
     outputs, one = np.array([output]), np.ones(1)
@@ -60,7 +58,7 @@ def measure(
     losses = loss - target.loss - (0.0 if np.isnan(target.loss_mean) else loss_control - target.loss_mean)
     return Measured(
         d=np.stack([d[groups == g].sum(axis=0) for g in range(GROUPS)]),
-        d_square=np.bincount(groups, (d * d).sum(axis=1), GROUPS),
+        d_square=np.array([(d[groups == g] ** 2).sum() for g in range(GROUPS)]),
         variance=float(raw.var(axis=0, ddof=1).sum()),
         square=float(target.gradient @ target.gradient),
         predicted=float(target.predicted @ target.predicted) / number**2,
@@ -73,10 +71,38 @@ def measure(
     )
 
 
-def estimate(proposal: str, samples: int, replicates: int, found: list[Measured], cost: Cost) -> Estimate:
-    """All predictions of a proposal and a number of draws."""
+def estimate(proposal: str, samples: int, found: list[Measured], sizes: Ids, cost: Cost) -> Estimate:
+    """All predictions of a proposal and a number of draws; `sizes` are those of the groups of replicates."""
     length = sum(one.square for one in found)
-    sizes = np.bincount(np.arange(replicates) * GROUPS // replicates, minlength=GROUPS)
+    weighted = not np.isnan(found[0].ess_predicted)
+    suited = sorted(found, key=lambda one: -one.ess_predicted)[: len(found) // 2] if weighted else found
+    bias, error, predicted = relative_bias(found, sizes)
+    typical, typical_error, typical_predicted = relative_bias(suited, sizes)
+    log_z = np.array([one.log_z for one in found]) if weighted else np.full(1, np.nan)
+    return Estimate(
+        proposal=proposal,
+        samples=samples,
+        bias=bias,
+        bias_error=error,
+        predicted=predicted if weighted else np.nan,
+        typical=typical,
+        typical_error=typical_error,
+        typical_predicted=typical_predicted if weighted else np.nan,
+        noise=float(np.sqrt(sum(one.variance for one in found) / length)),
+        ess=float(np.mean([one.ess for one in found])) if weighted else np.nan,
+        ess_predicted=float(np.mean([one.ess_predicted for one in found])),
+        loss_bias=float(np.mean([one.loss for one in found])),
+        loss_bias_error=float(np.sqrt(sum(one.loss_variance for one in found))) / len(found),
+        log_z=float(log_z.mean()),
+        log_z_drift=float(log_z.std()),
+        hits=float(np.mean([one.hits for one in found])),
+        cost=cost,
+    )
+
+
+def relative_bias(found: list[Measured], sizes: Ids) -> tuple[float, float, float]:
+    """Root mean square bias, its standard error and what is predicted, relative to the exact gradients' length."""
+    length = sum(one.square for one in found)
     square = squared_bias([one.d for one in found], [one.d_square for one in found], sizes) / length
     without = [
         squared_bias(
@@ -87,29 +113,15 @@ def estimate(proposal: str, samples: int, replicates: int, found: list[Measured]
         / length
         for g in range(GROUPS)
     ]
-    error = float(np.sqrt((GROUPS - 1) * np.var(without)))
-    weighted = not np.isnan(found[0].ess_predicted)
+    spread = float(np.sqrt((GROUPS - 1) * np.var(without)))  # of the square
     bias = float(np.sqrt(max(square, 0.0)))
-    return Estimate(
-        proposal=proposal,
-        samples=samples,
-        bias=bias,
-        # the error of a root: that of the square over twice the root, and where the root is lost in noise, its own root
-        bias_error=error / (2 * bias) if square > error else float(np.sqrt(error)),
-        predicted=float(np.sqrt(sum(one.predicted for one in found) / length)) if weighted else np.nan,
-        noise=float(np.sqrt(sum(one.variance for one in found) / length)),
-        ess=float(np.mean([one.ess for one in found])) if weighted else np.nan,
-        ess_predicted=float(np.mean([one.ess_predicted for one in found])),
-        loss_bias=float(np.mean([one.loss for one in found])),
-        loss_bias_error=float(np.sqrt(sum(one.loss_variance for one in found))) / len(found),
-        log_z_drift=float(np.std([one.log_z for one in found])),
-        hits=float(np.mean([one.hits for one in found])),
-        cost=cost,
-    )
+    predicted = float(np.sqrt(sum(one.predicted for one in found) / length))
+    # that of a root is that of its square over twice the root, and where the root is lost in noise, the root of that
+    return bias, spread / (2 * bias) if square > spread else float(np.sqrt(spread)), predicted
 
 
 def squared_bias(sums: list[Doubles], squares: list[Doubles], sizes: Ids) -> float:
-    """sum over predictions of |E d|^2, without bias: the mean product of two different replicates.
+    """Estimate the sum over predictions of |E d|^2, without bias: the mean product of two different replicates.
 
     (|sum_m d_m|^2 - sum_m |d_m|^2) / (M (M - 1))
 
@@ -168,6 +180,11 @@ class Stopwatch:
             run()
             seconds.append(time.perf_counter() - start)
         return Cost(rows, 6.0 * rows * len(self.model.input[self.word]), float(np.median(seconds)) * 1e6)
+
+
+def group_sizes(replicates: int) -> Ids:
+    """Replicates in each group of the jackknife."""
+    return np.bincount(np.arange(replicates) * GROUPS // replicates, minlength=GROUPS)
 
 
 def draw(q: Doubles, replicates: int, samples: int, random: np.random.Generator) -> Ids:

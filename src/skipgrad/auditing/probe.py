@@ -70,7 +70,8 @@ class Text:
                 cells = row[self.ids[centre[same]]] * len(keep) + self.ids[near[same]]
                 result += self.weight(distance) * np.bincount(cells, minlength=len(result))
         # a word that is asked for twice was counted in its last row only
-        return result.reshape(len(contexts), -1)[row[contexts]] * keep
+        found: Doubles = result.reshape(len(contexts), -1)[row[contexts]] * keep
+        return found
 
 
 def keeps(vectors: Vectors) -> Doubles:
@@ -87,8 +88,8 @@ def centres(vectors: Vectors, number: int, random: np.random.Generator) -> Ids:
 
 def inverted(sums: Doubles, random: np.random.Generator, shape: int | tuple[int, ...]) -> Ids:
     """Draws by inversion of cumulative weights."""
-    found = np.searchsorted(sums, random.random(shape) * sums[-1], side="right")
-    return np.minimum(found, len(sums) - 1)
+    found: Ids = np.searchsorted(sums, random.random(shape) * sums[-1], side="right")
+    return found.clip(max=len(sums) - 1)
 
 
 def _in_order_of(vocab: Vocab, corpus: Corpus) -> npt.NDArray[np.int32]:

@@ -56,7 +56,7 @@ class Bigram:
 
 
 class Softmax:
-    """q = p: what no sampler can better, and none can afford. All weights are equal, and the weighted mean has no bias."""
+    """q = p: what no sampler betters, and none can afford. All weights are equal, and a weighted mean has no bias."""
 
     name = "softmax"
 
@@ -78,7 +78,9 @@ def source(name: str, vectors: Vectors, model: Model, text: Text | None, mixture
         return Fixed(name, kept / kept.sum())
     if name == "bigram":
         if text is None:
-            raise ValueError("the proposal bigram counts neighbors in a text: give one with --text, or text= in Python.")
+            raise ValueError(
+                "the proposal bigram counts neighbors in a text: give one with --text, or text= in Python."
+            )
         return Bigram(text, unigram, keeps(vectors), mixture)
     if name == "adaptive":
         return Fixed(name, adapted(model, unigram, unigram * keeps(vectors), mixture, np.random.default_rng([seed, 7])))
@@ -88,7 +90,7 @@ def source(name: str, vectors: Vectors, model: Model, text: Text | None, mixture
 
 
 def adapted(model: Model, unigram: Doubles, centres: Doubles, mixture: float, random: np.random.Generator) -> Doubles:
-    """m unigram + (1 - m) a moving average of the model's own weights over past draws (V).
+    """Mix a share m of the unigram with a moving average of the model's own weights over past draws (V).
 
     w_i = (p_i/q_i) / sum_j (p_j/q_j), i ~ q;  average <- (1 - r) average + r w, at each of its words
 
@@ -113,6 +115,8 @@ def _exponent(name: str) -> float:
     try:
         exponent = float(name.removeprefix("unigram^"))
     except ValueError:
-        raise ValueError(f"the proposal {name!r} has no number for an exponent; expected for example unigram^0.75.") from None
+        raise ValueError(
+            f"the proposal {name!r} has no number for an exponent; expected for example unigram^0.75."
+        ) from None
     check_exponent(exponent)
     return exponent

@@ -10,10 +10,12 @@ import numpy as np
 
 Kind = Literal["softmax", "own", "exact"]
 
+ROUNDING = 1e-6  # a relative bias below this is none: scores and rows are float32
+
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one prediction that draws for itself: score rows, find residuals, add up the gradients of h and of the rows."""
+    """Of one prediction that draws for itself: scores of rows, residuals, and the gradients of h and of the rows."""
 
     rows: float
     flop: float
@@ -23,7 +25,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A head with one proposal and one number of draws; gradients are those of h, relative to the exact one's length."""
+    """A head with one proposal and one number of draws; gradients of h are relative to the length of the exact one."""
 
     proposal: str
     samples: int
@@ -32,7 +34,12 @@ class Estimate:
     bias_error: float
     """Its standard error, by the jackknife over draws; where that is larger than the bias, the bias is below it."""
     predicted: float
-    """The first-order bias, of the order 1/N; NaN for heads that have none."""
+    """The first-order bias, right where N is well above 1 + chi2(p, q); NaN for heads that have none."""
+    typical: float
+    """The bias over the half of the predictions that the proposal suits best: the others' few words of great weight
+    make up most of the mean square."""
+    typical_error: float
+    typical_predicted: float
     noise: float
     """Standard deviation of one estimate."""
     ess: float
@@ -41,8 +48,10 @@ class Estimate:
     """N / (1 + chi2(p, q)), the mean."""
     loss_bias: float
     loss_bias_error: float
+    log_z: float
+    """The mean estimate of log Z; NaN for heads that do not estimate it."""
     log_z_drift: float
-    """How much the estimated log Z differs between contexts (standard deviation of its means over draws)."""
+    """How much it differs between contexts (standard deviation of its means over draws)."""
     hits: float
     """Share of predictions that draw the word they predict."""
     cost: Cost
@@ -50,8 +59,9 @@ class Estimate:
     @property
     def explained(self) -> bool:
         """Whether the bias is what the draws explain; if not, the head's correction is wrong."""
-        allowed = 1e-6 if math.isnan(self.predicted) else 3 * self.predicted + 0.01
-        return self.bias - 3 * self.bias_error <= allowed
+        if math.isnan(self.predicted):
+            return self.bias - 3 * self.bias_error <= ROUNDING
+        return self.typical - 3 * self.typical_error <= 3 * self.typical_predicted + 0.01
 
 
 @dataclass(frozen=True)
@@ -59,8 +69,10 @@ class Audit:
     """All estimates of a head on a model, and what they are held against."""
 
     head: str
+    options: dict[str, Any]
+    """Of the head."""
     kind: Kind
-    """What is held against what: `softmax`, the exact softmax; `own`, the head's own mean; `exact`, nothing is drawn."""
+    """What is held against what: `softmax`, the exact softmax; `own`, the head's mean; `exact`, nothing is drawn."""
     words: int
     dim: int
     predictions: int
@@ -93,23 +105,23 @@ class Audit:
         """The estimates of a proposal, N rising."""
         return sorted((one for one in self.estimates if one.proposal == proposal), key=lambda one: one.samples)
 
-    def slope(self, proposal: str) -> tuple[float, float]:
-        """The slope of log bias over log N and its standard error, by weighted least squares; NaN for fewer than 2 points.
+    def slope(self, proposal: str, typical: bool = False) -> tuple[float, float]:
+        """The slope of log bias over log N and its standard error, by weighted least squares; NaN for one point.
 
         -1 is what a weighted mean has once N is well above 1 + chi2(p, q); only biases above twice their error count.
         """
-        points = [one for one in self.of(proposal) if one.bias > 2 * one.bias_error > 0]
-        if len(points) < 2:
+        pairs = [(one.samples, *((one.typical, one.typical_error) if typical else (one.bias, one.bias_error)))
+                 for one in self.of(proposal)]  # fmt: skip
+        points = np.array([(n, bias, error) for n, bias, error in pairs if bias > max(2 * error, ROUNDING)])
+        if len(points) < 2 or not points[:, 2].all():
             return math.nan, math.nan
-        x = np.log([one.samples for one in points])
-        y = np.log([one.bias for one in points])
-        w = np.array([(one.bias / one.bias_error) ** 2 for one in points])
+        x, y, w = np.log(points[:, 0]), np.log(points[:, 1]), (points[:, 1] / points[:, 2]) ** 2
         x = x - (w @ x) / w.sum()
         return float(w * x @ y / (w * x @ x)), float((w * x @ x) ** -0.5)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: NaN is None; with the slopes."""
-        slopes = {name: dict(zip(("slope", "error"), self.slope(name), strict=True)) for name in self.proposals}
+        slopes = {name: {"all": self.slope(name), "typical": self.slope(name, True)} for name in self.proposals}
         found: dict[str, Any] = _plain(asdict(self) | {"slopes": slopes})
         return found
 
