@@ -226,7 +226,7 @@ class _Run:
         gap = float(np.sqrt(columns[2].sum() / columns[3].sum())) if self.kind == "own" else np.nan
         return Audit(
             head=self.head.name,
-            options=asdict(self.head) if is_dataclass(self.head) else {},
+            options=_options(self.head),
             kind=self.kind,
             words=len(self.vectors),
             dim=self.vectors.dim,
@@ -272,6 +272,12 @@ def _head(head: str | Head) -> Head:
     if head not in HEADS:
         raise ValueError(f"head={head!r} is not known; there are {', '.join(HEADS)}.")
     return HEADS[head]()
+
+
+def _options(head: Any) -> dict[str, Any]:
+    """Those of a head, as JSON has them."""
+    options = asdict(head) if is_dataclass(head) and not isinstance(head, type) else {}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
 
 
 def _kind(definition: Definition) -> Kind:

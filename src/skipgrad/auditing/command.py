@@ -62,7 +62,7 @@ def audit(
     text
         A text whose words predict their neighbors; left out, the model's own probabilities say what is predicted.
     bias
-        What is added to the scores: auto (the model's own, or what its training implies), unigram (log of counts), none.
+        What is added to scores: auto (the model's own, or what its training implies), unigram (log of counts), none.
     predictions
         How many predictions are looked at.
     replicates

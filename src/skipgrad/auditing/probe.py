@@ -13,7 +13,7 @@ from skipgrad.training import keep_thresholds
 from skipgrad.vectors import Vectors
 from skipgrad.vocab import Vocab
 
-TRIES = 1000  # batches of positions before a text is given up
+TRIES = 200  # batches of positions before a text is given up
 
 
 class Text:

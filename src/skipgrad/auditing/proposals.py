@@ -13,8 +13,8 @@ from skipgrad.heads.proposal import Proposal, check_exponent
 from skipgrad.vectors import Vectors
 
 NAMES = "unigram, unigram^0.75, uniform, log-uniform, thinned, bigram, adaptive, softmax"
-ADAPTING = 200  # steps of the adaptive proposal before it is used, of 8 predictions with 512 draws each
-RATE = 0.02
+ADAPTING, AT_ONCE, DRAWN = 300, 32, 512  # steps of the adaptive proposal before it is used, predictions, draws of each
+RATE = 0.02  # of the moving average: it remembers some 50 steps
 
 
 class Source(Protocol):
@@ -100,9 +100,9 @@ def adapted(model: Model, unigram: Doubles, centres: Doubles, mixture: float, ra
     average, q, log_q = unigram.copy(), unigram, np.log(np.maximum(unigram, 1e-300))
     centre_sums = np.cumsum(centres)
     for _ in range(ADAPTING):
-        draws = inverted(np.cumsum(q), random, (8, 512))
+        draws = inverted(np.cumsum(q), random, (AT_ONCE, DRAWN))
         average *= 1 - RATE
-        for h, drawn in zip(model.hidden(inverted(centre_sums, random, 8)), draws, strict=True):
+        for h, drawn in zip(model.hidden(inverted(centre_sums, random, AT_ONCE)), draws, strict=True):
             t = model.rows(drawn) @ h + model.bias[drawn] - log_q[drawn]
             np.add.at(average, drawn, RATE / len(draws) * np.exp(t - np.logaddexp.reduce(t)))
         q = mixture * unigram + (1 - mixture) * average
