@@ -1,13 +1,13 @@
 """Audits every head on a model of the benchmark's text, and writes docs/audit.md and its picture from the records.
 
 `python -m benchmarks.audit [--again] [--page]`: records that are there are kept; `--page` only writes the page.
+With OMP_NUM_THREADS=1 the times are those of one core.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -55,15 +55,13 @@ def main() -> None:
 def run(names: list[str]) -> None:
     """Audit, and write a record each."""
     import skipgrad as sg
-    from skipgrad.auditing.probe import Text
 
     vectors, corpus = model()
-    text = Text.read(corpus, vectors)
     RECORDS.mkdir(parents=True, exist_ok=True)
     for name in names:
         head, options, proposals = AUDITS[name]
         print(f"{name} ...", flush=True)
-        found = sg.audit(vectors, sg.heads.HEADS[head](**options), proposals=proposals, text=text, **OPTIONS)  # type: ignore[call-arg]
+        found = sg.audit(vectors, sg.heads.HEADS[head](**options), proposals=proposals, text=corpus, **OPTIONS)
         record = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "model": facts(vectors)}
         record |= {"machine": machine.describe(), "audit": found.to_dict()}
         (RECORDS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
@@ -161,25 +159,24 @@ Written by `python -m benchmarks.audit` from the records in [benchmarks/results/
 what the columns mean stands in [maths/importance.md](maths/importance.md).
 
 The model: skip-gram with negative sampling on 16.9 million words of Wikipedia, V = {words}, D = {dim}, {epochs} epochs,
-K = {negatives} noise words of count^{exponent}, sample {sample}. The probe: {predictions} pairs of neighbors from that text, as often as
-training meets them; each is drawn for {replicates} times with every N. Gradients are those of the hidden vector, and biases and noise are
-relative to the length of the exact gradient (root mean squares over predictions); ± is one standard error over draws.
-Scores are U h + log(K q): at the optimum of negative sampling that is log P, and it nearly is one here: log Z is {log_z},
-and its standard deviation over contexts {drift}.
+K = {negatives} noise words of count^{exponent}, sample {sample}. The probe: {predictions} pairs of neighbors from that
+text, as often as training meets them; each is drawn for {replicates} times with every N. Gradients are those of the
+hidden vector, and biases and noise are relative to the length of the exact gradient (root mean squares over
+predictions); ± is one standard error over draws. Scores are U h + log(K q): at the optimum of negative sampling that is
+log P, and it nearly is one here: log Z is {log_z}, and its standard deviation over contexts {drift}.
 
 ![Bias and noise of the gradient, and effective draws, against the number of draws](audit.svg)
 
-"Typical half" is the bias over the half of the predictions that the proposal suits best. A few contexts have words that are far more
-probable than the proposal thinks; they make up most of the mean square, and there the first-order formula (bias ~ 1/N) holds
-only once N is well above 1 + chi2(p, q). The slope of log bias over log N shows it:
+"Typical half" is the bias over the half of the predictions that the proposal suits best. A few contexts have words that
+are far more probable than the proposal thinks; they make up most of the mean square, and there the first-order formula
+(bias ~ 1/N) holds only once N is well above 1 + chi2(p, q). The slope of log bias over log N shows it:
 
 {slopes}
 
-The heads hierarchical and adaptive are checked for being exact with this model's table, which was not trained for them: their
-figures say nothing of how well they predict. Times: NumPy on one core of a shared machine, one prediction that draws for itself
-({cpu}; NumPy {numpy}); training kernels share draws between the predictions of a block."""
+The heads hierarchical and adaptive are checked for being exact with this model's table, which was not trained for them:
+their figures say nothing of how well they predict. Times: NumPy on one core of a shared machine, one prediction that
+draws for itself ({cpu}; NumPy {numpy}); training kernels share draws between the predictions of a block."""
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     main()

@@ -18,14 +18,12 @@ from skipgrad.heads import HEADS
 from skipgrad.progress import note, show_table
 from skipgrad.vectors import Vectors
 
-Name = Literal["negative", "hierarchical", "importance", "sampled", "nce", "adaptive"]
-
 
 def audit(
     vectors: str,
     /,
     *,
-    head: Name = "importance",
+    head: str = "importance",
     samples: str = "8,32,128,512,2048",
     proposal: str = "",
     negatives: int | None = None,
@@ -47,7 +45,7 @@ def audit(
     vectors
         A folder of vectors, with the output table that training left.
     head
-        The head; its other options are those that it has of itself.
+        The head: negative, nce, importance, sampled, hierarchical or adaptive.
     samples
         Numbers of draws, with commas.
     proposal
@@ -103,6 +101,8 @@ def audit(
 
 def _options(head: str, given: dict[str, Any]) -> Any:
     """The head with those of its options that were given."""
+    if head not in HEADS:
+        raise ValueError(f"The head {head!r} is not known; there are {', '.join(HEADS)}.")
     has = {name: {field.name for field in fields(kind)} for name, kind in HEADS.items()}  # type: ignore[arg-type]
     for name in given:
         if name not in has[head]:
