@@ -58,16 +58,16 @@ class Text:
 
     def neighbors(self, contexts: Ids, keep: Doubles) -> Doubles:
         """N(c, .) (C, V): the weights of the words near each of these words, summed over the text."""
-        row = np.full(len(keep), -1)
+        row = np.full(len(keep) + 1, -1, np.int32)  # the last one is for -1, the end of a sentence
         row[contexts] = np.arange(len(contexts))
         result = np.zeros(len(contexts) * len(keep))
-        at = np.flatnonzero(np.where(self.ids >= 0, row[np.maximum(self.ids, 0)], -1) >= 0)
+        at = np.flatnonzero(row[self.ids] >= 0)
         for distance in range(1, self.window + 1):
             for near in (at - distance, at + distance):
                 inside = (near >= 0) & (near < len(self.ids))
                 near, centre = near[inside], at[inside]
                 same = (self.ids[near] >= 0) & (self.sentence[near] == self.sentence[centre])
-                cells = row[self.ids[centre[same]]] * len(keep) + self.ids[near[same]]
+                cells = row[self.ids[centre[same]]].astype(np.int64) * len(keep) + self.ids[near[same]]
                 result += self.weight(distance) * np.bincount(cells, minlength=len(result))
         # a word that is asked for twice was counted in its last row only
         found: Doubles = result.reshape(len(contexts), -1)[row[contexts]] * keep
