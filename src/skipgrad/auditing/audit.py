@@ -66,11 +66,11 @@ def audit(
     >>> [one.bias < 0.1 for one in found.of("softmax")], found.slope("unigram")[0] < -0.5
     ([True, True], True)
     """
-    settings = Settings(samples, predictions, replicates, mixture, seed)
+    settings = Settings(sorted(set(samples)), predictions, replicates, mixture, seed)
     chosen = _head(head)
     definition = chosen.define(vectors.vocab.counts)
     model = model_of(vectors, definition, bias)
-    return _Run(vectors, chosen, definition, model, settings, text).audit(proposals)
+    return _Run(vectors, chosen, definition, model, settings, text).audit(list(dict.fromkeys(proposals)))
 
 
 @dataclass(frozen=True)

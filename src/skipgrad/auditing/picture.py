@@ -11,7 +11,7 @@ from skipgrad.auditing.result import ROUNDING, Audit, Estimate
 
 COLOURS = ("#d1495b", "#30638e", "#2e8b57", "#b8860b", "#7a4fa3", "#7a7a7a", "#00798c")
 WIDTH, HEIGHT = 380, 280  # of a panel, without its margins
-LEFT, TOP, BETWEEN, BOTTOM = 62, 46, 84, 64
+LEFT, TOP, BETWEEN, BOTTOM = 62, 46, 84, 76
 GREY, LIGHT = "#555555", "#e3e3e3"
 
 
@@ -43,7 +43,7 @@ def picture(audit: Audit) -> str:
             Line(_points(ones, lambda one: one.ess_predicted), colour, dashed=True, dots=False),
             Line(_points(ones, lambda one: one.ess), colour),
         ]
-    panels = [("bias of the gradient (dashed: noise of one estimate), relative", left)]
+    panels = [("relative bias of the gradient (dashed: noise)", left)]
     if any(line.points for line in right):
         panels.append(("effective draws (dashed: N / (1 + chi2))", right))
     width = LEFT + len(panels) * WIDTH + (len(panels) - 1) * BETWEEN + 24

@@ -20,7 +20,7 @@ class Cost:
     rows: float
     flop: float
     microseconds: float
-    """In NumPy on one core, the median: the fixed cost of a call is in it."""
+    """In NumPy, the fastest of some runs: the fixed cost of a call is in it."""
 
 
 @dataclass(frozen=True)
@@ -105,14 +105,21 @@ class Audit:
         """The estimates of a proposal, N rising."""
         return sorted((one for one in self.estimates if one.proposal == proposal), key=lambda one: one.samples)
 
-    def slope(self, proposal: str, typical: bool = False) -> tuple[float, float]:
+    def slope(self, proposal: str, typical: bool = False, least: int = 0) -> tuple[float, float]:
         """The slope of log bias over log N and its standard error, by weighted least squares; NaN for one point.
 
-        -1 is what a weighted mean has once N is well above 1 + chi2(p, q); only biases above twice their error count.
+        -1 is what a weighted mean has once N is well above 1 + chi2(p, q). Biases count that are above twice their error,
+        with at least so many draws.
         """
-        pairs = [(one.samples, *((one.typical, one.typical_error) if typical else (one.bias, one.bias_error)))
-                 for one in self.of(proposal)]  # fmt: skip
-        points = np.array([(n, bias, error) for n, bias, error in pairs if bias > max(2 * error, ROUNDING)])
+        ones = [one for one in self.of(proposal) if one.samples >= least]
+        pairs = [(one.typical, one.typical_error) if typical else (one.bias, one.bias_error) for one in ones]
+        points = np.array(
+            [
+                (one.samples, bias, error)
+                for one, (bias, error) in zip(ones, pairs, strict=True)
+                if bias > max(2 * error, ROUNDING)
+            ]
+        )
         if len(points) < 2 or not points[:, 2].all():
             return math.nan, math.nan
         x, y, w = np.log(points[:, 0]), np.log(points[:, 1]), (points[:, 1] / points[:, 2]) ** 2
