@@ -30,8 +30,8 @@ AUDITS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "importance-exact": ("importance", {"exact": 1024}, ["unigram"]),
     "sampled": ("sampled", {}, ["unigram", "bigram"]),
     "sampled-drawn": ("sampled", {"target": "drawn"}, ["unigram"]),
-    "nce": ("nce", {}, ["unigram"]),
-    "nce-64": ("nce", {"negatives": 64}, ["unigram"]),
+    "nce": ("nce", {}, []),
+    "nce-64": ("nce", {"negatives": 64}, []),
     "negative": ("negative", {}, []),
     "hierarchical": ("hierarchical", {}, []),
     "adaptive": ("adaptive", {}, []),
@@ -179,12 +179,12 @@ are far more probable than the proposal thinks; they make up most of the mean sq
 {slopes}
 
 "First order" is what that formula says. The proposal bigram has its counts from the same text, as it would in training.
-The bias of nce and negative is 0 % up to rounding: the audit takes their noise out with a statistic of known mean, and of
-a right head nothing is left.
+The bias of nce and negative is 0 % up to rounding: the audit takes their noise out with a statistic of known mean, and
+of a right head nothing is left.
 
 The heads hierarchical and adaptive are checked for being exact with this model's table, which was not trained for them:
-their figures say nothing of how well they predict. Times: one prediction that draws for itself, in NumPy on one core of a
-shared machine, the fastest of 15 runs; training kernels share draws between the predictions of a block.
+their figures say nothing of how well they predict. Times: one prediction that draws for itself, in NumPy on one core of
+a shared machine, the fastest of 15 runs; training kernels share draws between the predictions of a block.
 {cpu}; NumPy {numpy}."""
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from benchmarks import audit as script
 from skipgrad import cli, heads
 from skipgrad.auditing import Audit, audit
 from skipgrad.auditing.exact import drawing_from, model_of, softmax, softmax_targets
@@ -415,6 +416,7 @@ def test_the_picture_is_svg(untrained: Vectors) -> None:
         ({"proposals": ["trigram"]}, "there are unigram"),
         ({"proposals": ["unigram^"]}, "unigram\\^0.75"),
         ({"proposals": ["bigram"]}, "--text"),
+        ({"head": "nce", "proposals": ["uniform"]}, "part of its objective"),
         ({"samples": [1]}, "from 2 to"),
         ({"samples": []}, "from 2 to"),
         ({"replicates": GROUPS}, "at least 32"),
@@ -434,6 +436,13 @@ def test_vectors_without_a_trained_output_table_are_refused() -> None:
         audit(Vectors(vectors.vocab, vectors.input))
     with pytest.raises(ValueError, match="all zeros"):
         audit(Vectors(vectors.vocab, vectors.input, np.zeros_like(vectors.input)))
+
+
+def test_the_page_says_what_the_records_say() -> None:
+    records = script.read(script.RECORDS)
+    assert script.PAGE.read_text(encoding="utf-8") == script.page(records)
+    drawn = picture(Audit.from_dict(records["importance"]["audit"]))
+    assert script.PICTURE.read_text(encoding="utf-8") == drawn
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

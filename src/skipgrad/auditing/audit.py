@@ -49,7 +49,8 @@ def audit(
 
     `head`: a name, or a head with options, of which `proposals` replaces the distribution of draws and `samples` their
     number (N). For `negative` and `nce` N draws stand for the K noise words of the options, and their mean should be
-    that of their own objective; `hierarchical` and `adaptive` draw nothing, and are checked to be exact.
+    that of their own objective, which the noise is a part of; `hierarchical` and `adaptive` draw nothing, and are
+    checked to be exact.
     `proposals`: unigram, unigram^0.75 (any exponent), uniform, log-uniform, thinned (the words that subsampling left),
     bigram (needs a text), adaptive, softmax; none takes the head's own.
     `text`: a Corpus, or what one is built of, that pairs of a word and a word it predicts are taken from; without one
@@ -62,7 +63,7 @@ def audit(
     >>> random = np.random.default_rng(1)
     >>> vocab = Vocab.from_counts({f"w{rank}": 1000 // rank for rank in range(1, 201)})
     >>> vectors = Vectors(vocab, random.normal(size=(200, 8)), random.normal(size=(200, 8)) / 4)
-    >>> found = audit(vectors, samples=[64, 256], proposals=["unigram", "softmax"])
+    >>> found = audit(vectors, samples=[64, 256], proposals=["unigram", "softmax"], predictions=16, replicates=32)
     >>> [one.bias < 0.1 for one in found.of("softmax")], found.slope("unigram")[0] < -0.5
     ([True, True], True)
     """
@@ -135,6 +136,11 @@ class _Run:
 
     def sources(self, names: Sequence[str]) -> list[Source]:
         """The distributions of draws; the head's own where none is named."""
+        if names and self.kind == "own":
+            raise ValueError(
+                f"the noise of {self.head.name} is part of its objective: choose it with the head's exponent, and "
+                f"leave the proposal out ({', '.join(names)})."
+            )
         if names:
             settings = self.settings
             return [
@@ -208,15 +214,15 @@ class _Run:
             own = definition.own(np.array([output]))
             answer = definition.answer(np.array([output]), np.ones(1), nothing, s[own], np.zeros(0))
             gradient = answer.own @ self.model.rows(own)
-            step = 1e-4 * gradient / max(float(np.linalg.norm(gradient)), 1e-300)
-            ends = [
-                definition.log_probabilities(each)[output] for each in self.model.scores(np.stack([h - step, h + step]))
-            ]
-            slope = (ends[0] - ends[1]) / 2e-4
-            wrong = abs(slope / max(float(np.linalg.norm(gradient)), 1e-300) - 1)
+            length = max(float(np.linalg.norm(gradient)), 1e-300)
+            # along the gradient, and across: an error that is at right angles to one of them shows in the other
+            ways = np.stack([gradient / length, np.random.default_rng(first).normal(size=len(h)) / np.sqrt(len(h))])
+            ends = self.model.scores(np.concatenate([h - 1e-4 * ways, h + 1e-4 * ways]))
+            before, after = np.reshape([definition.log_probabilities(each)[output] for each in ends], (2, 2))
+            wrong = np.abs((before - after) / 2e-4 - ways @ gradient).max() / length
             log_sum = float(np.log(chances.sum()))
-            wrong = max(wrong, abs(answer.loss + np.log(chances[output])))
-            self.exact.append((answer.loss, log_sum, np.nan, np.nan, abs(log_sum), float(wrong)))
+            wrong = max(float(wrong), abs(answer.loss + float(np.log(chances[output]))))
+            self.exact.append((answer.loss, log_sum, np.nan, np.nan, abs(log_sum), wrong))
             self.costs["", len(self.exact)] = Stopwatch(self.model, 0, int(output)).drawn(definition, nothing)
 
     def result(self) -> Audit:

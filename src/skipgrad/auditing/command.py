@@ -26,6 +26,7 @@ def audit(
     head: str = "importance",
     samples: str = "8,32,128,512,2048",
     proposal: str = "",
+    exponent: float | None = None,
     negatives: int | None = None,
     exact: int | None = None,
     target: Literal["included", "drawn"] | None = None,
@@ -51,6 +52,8 @@ def audit(
     proposal
         Where they are drawn from, with commas: unigram, unigram^0.75, uniform, log-uniform, thinned, bigram, adaptive,
         softmax. Left out: as the head has it.
+    exponent
+        Words are drawn in proportion to count^exponent, where no proposal is named.
     negatives
         Noise words for each context, of the heads negative and nce.
     exact
@@ -74,7 +77,7 @@ def audit(
     json
         Print all results as JSON.
     """
-    given = {"negatives": negatives, "exact": exact, "target": target}
+    given = {"exponent": exponent, "negatives": negatives, "exact": exact, "target": target}
     chosen = _options(head, {name: value for name, value in given.items() if value is not None})
     found = examine(
         Vectors.read(vectors),

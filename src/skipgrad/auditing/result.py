@@ -108,8 +108,8 @@ class Audit:
     def slope(self, proposal: str, typical: bool = False, least: int = 0) -> tuple[float, float]:
         """The slope of log bias over log N and its standard error, by weighted least squares; NaN for one point.
 
-        -1 is what a weighted mean has once N is well above 1 + chi2(p, q). Biases count that are above twice their error,
-        with at least so many draws.
+        -1 is what a weighted mean has once N is well above 1 + chi2(p, q). Biases count that are above twice their
+        error, with at least so many draws.
         """
         ones = [one for one in self.of(proposal) if one.samples >= least]
         pairs = [(one.typical, one.typical_error) if typical else (one.bias, one.bias_error) for one in ones]
