@@ -106,7 +106,7 @@ class Audit:
         return sorted((one for one in self.estimates if one.proposal == proposal), key=lambda one: one.samples)
 
     def slope(self, proposal: str, typical: bool = False, least: int = 0) -> tuple[float, float]:
-        """The slope of log bias over log N and its standard error, by weighted least squares; NaN for one point.
+        """The slope of log bias over log N and its standard error, by least squares; NaN for one point.
 
         -1 is what a weighted mean has once N is well above 1 + chi2(p, q). Biases count that are above twice their
         error, with at least so many draws.
@@ -120,11 +120,12 @@ class Audit:
                 if bias > max(2 * error, ROUNDING)
             ]
         )
-        if len(points) < 2 or not points[:, 2].all():
+        if len(points) < 2:
             return math.nan, math.nan
-        x, y, w = np.log(points[:, 0]), np.log(points[:, 1]), (points[:, 1] / points[:, 2]) ** 2
-        x = x - (w @ x) / w.sum()
-        return float(w * x @ y / (w * x @ x)), float((w * x @ x) ** -0.5)
+        x, y, errors = np.log(points[:, 0]), np.log(points[:, 1]), points[:, 2] / points[:, 1]
+        x = x - x.mean()
+        # all points count alike: errors are estimates too, and a bias that came out small has a small one
+        return float(x @ y / (x @ x)), float(np.linalg.norm(x * errors) / (x @ x))
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: NaN is None; with the slopes."""
