@@ -184,7 +184,7 @@ of a right head nothing is left.
 
 The heads hierarchical and adaptive are checked for being exact with this model's table, which was not trained for them:
 their figures say nothing of how well they predict. Times: one prediction that draws for itself, in NumPy on one core of
-a shared machine, the fastest of 15 runs; training kernels share draws between the predictions of a block.
+a shared machine, the fastest of 60 runs; training kernels share draws between the predictions of a block.
 {cpu}; NumPy {numpy}."""
 
 

@@ -15,7 +15,7 @@ from skipgrad.auditing.result import Cost, Estimate
 from skipgrad.heads.head import Doubles, Ids
 
 GROUPS = 16  # of replicates, for the jackknife
-RUNS = 15  # of a prediction, for its time: the fastest, since others share the machine
+RUNS = 60  # of a prediction, for its time: the fastest, since others share the machine
 
 
 class Measured(NamedTuple):
