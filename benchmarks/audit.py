@@ -56,13 +56,14 @@ def main() -> None:
 def run(names: list[str]) -> None:
     """Audit, and write a record each."""
     import skipgrad as sg
+    from skipgrad.auditing.audit import KNOWN
 
     vectors, corpus = model()
     RECORDS.mkdir(parents=True, exist_ok=True)
     for name in names:
         head, options, proposals = AUDITS[name]
         print(f"{name} ...", flush=True)
-        found = sg.audit(vectors, sg.heads.HEADS[head](**options), proposals=proposals, text=corpus, **OPTIONS)
+        found = sg.audit(vectors, KNOWN[head](**options), proposals=proposals, text=corpus, **OPTIONS)
         record = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "model": facts(vectors)}
         record |= {"machine": machine.describe(), "audit": found.to_dict()}
         (RECORDS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")

@@ -27,7 +27,7 @@ from skipgrad.auditing.probe import Text
 from skipgrad.auditing.report import sentences
 from skipgrad.corpus import Corpus
 from skipgrad.heads import importance, nce
-from skipgrad.model import SkipGram
+from skipgrad.model import CBOW, SkipGram
 from skipgrad.vectors import Vectors
 from skipgrad.vocab import Vocab
 
@@ -462,6 +462,32 @@ def test_the_page_says_what_the_records_say() -> None:
     assert script.PICTURE.read_text(encoding="utf-8") == drawn
 
 
+@pytest.mark.parametrize("encoder", [SkipGram, CBOW])
+@pytest.mark.parametrize("head", [heads.Sampled(), heads.Nce(), heads.Hierarchical(), heads.Negative()])
+def test_models_of_every_head_can_be_audited(encoder: Any, head: Any) -> None:
+    random = np.random.default_rng(1)
+    corpus = Corpus.build([[f"w{i}" for i in row] for row in random.geometric(0.05, (400, 12))], min_count=1)
+    vectors = encoder(dim=8, sample=0, head=head).fit(corpus, epochs=2, threads=1)
+    found = small(vectors, head, samples=[64], text=corpus)
+    assert ("own bias" in found.scores) == (head.name in ("sampled", "nce"))
+    assert ("CBOW" in found.scores) == (encoder is CBOW)
+    assert all(one.explained for one in found.estimates)
+    if head.name == "hierarchical":
+        assert found.sum_error < 1e-9
+        with pytest.raises(ValueError, match="nodes of a tree"):
+            small(vectors, "sampled")
+
+
+def test_rows_and_biases_of_clusters_are_the_models_own() -> None:
+    vectors, random = random_vectors(60, dim=4), np.random.default_rng(2)
+    definition = heads.Adaptive(cutoffs=(10, 30)).define(vectors.vocab.counts)
+    clusters, bias = random.normal(size=(2, 5)), random.normal(size=(60, 1))
+    own = Vectors(vectors.vocab, vectors.input, vectors.output, bias=bias, clusters=clusters)
+    model = model_of(own, definition, "auto")
+    np.testing.assert_allclose(model.table[60:], clusters[:, :4], rtol=1e-6)
+    np.testing.assert_allclose(model.bias, np.append(bias, clusters[:, 4]), rtol=1e-6)
+
+
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     random_vectors(200).save("a.vectors")
@@ -479,6 +505,6 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     facts = json.loads(capsys.readouterr().out)
     assert (facts["head"], facts["options"]["negatives"], facts["kind"]) == ("nce", 3, "own")
     assert facts["says"]
-    for line, says in (("--head nce --exact 8", "importance"), ("--samples 8,x", "8,32,128")):
+    for line, says in (("--head nce --exact 8", "--head importance"), ("--samples 8,x", "8,32,128")):
         assert cli.main(["audit", "a.vectors", *line.split()]) == 2
         assert says in capsys.readouterr().err

@@ -23,10 +23,11 @@ from skipgrad.auditing.measure import GROUPS, Measured, Stopwatch, draw, estimat
 from skipgrad.auditing.probe import Text, centres, inverted, keeps
 from skipgrad.auditing.proposals import Fixed, Source, source
 from skipgrad.auditing.result import Audit, Cost, Estimate, Kind
-from skipgrad.heads import HEADS, Head
+from skipgrad.heads import HEADS, Adaptive, Head
 from skipgrad.heads.head import Definition, Doubles, Ids
 from skipgrad.vectors import Vectors
 
+KNOWN: dict[str, type[Any]] = {**HEADS, Adaptive.name: Adaptive}
 BATCH = 8  # contexts whose scores of all words are in memory at once
 
 
@@ -52,7 +53,7 @@ def audit(
     that of their own objective, which the noise is a part of; `hierarchical` and `adaptive` draw nothing, and are
     checked to be exact.
     `proposals`: unigram, unigram^0.75 (any exponent), uniform, log-uniform, thinned (the words that subsampling left),
-    bigram (needs a text), adaptive, softmax; none takes the head's own.
+    bigram (needs a text), adaptive, softmax; none takes the head's own, or unigram where that needs a text.
     `text`: a Corpus, or what one is built of, that pairs of a word and a word it predicts are taken from; without one
     the first is drawn by count, as training meets it, and the second from the model's own probabilities.
     `predictions`, `replicates`: how many pairs, and how often each is drawn for.
@@ -146,9 +147,11 @@ class _Run:
             return [
                 source(name, self.vectors, self.model, self.text, settings.mixture, settings.seed) for name in names
             ]
+        name, exponent = getattr(self.head, "proposal", "unigram"), getattr(self.head, "exponent", 1.0)
+        if name == "adaptive" or (name == "bigram" and self.text is not None):
+            return self.sources([name])
+        name = "unigram" if name == "bigram" else name  # which is what it is mixed with
         assert self.definition.q is not None
-        name = getattr(self.head, "proposal", "unigram")
-        exponent = getattr(self.head, "exponent", 1.0)
         return [Fixed(name if exponent == 1 else f"{name}^{exponent:g}", self.definition.q)]
 
     def batches(self) -> Iterator[tuple[int, Ids, Ids | None]]:
@@ -275,9 +278,10 @@ class _Run:
 def _head(head: str | Head) -> Head:
     if not isinstance(head, str):
         return head
-    if head not in HEADS:
-        raise ValueError(f"head={head!r} is not known; there are {', '.join(HEADS)}.")
-    return HEADS[head]()
+    if head not in KNOWN:
+        raise ValueError(f"head={head!r} is not known; there are {', '.join(KNOWN)}.")
+    chosen: Head = KNOWN[head]()
+    return chosen
 
 
 def _options(head: Any) -> dict[str, Any]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
+from skipgrad.auditing.audit import KNOWN
 from skipgrad.auditing.audit import audit as examine
 from skipgrad.auditing.exact import Bias
 from skipgrad.auditing.picture import picture as draw
 from skipgrad.auditing.report import COLUMNS, rows, sentences
-from skipgrad.heads import HEADS
+from skipgrad.flags import NO_AUDIT_FLAGS, AuditFlags, made
 from skipgrad.progress import note, show_table
 from skipgrad.vectors import Vectors
 
@@ -26,10 +26,7 @@ def audit(
     head: str = "importance",
     samples: str = "8,32,128,512,2048",
     proposal: str = "",
-    exponent: float | None = None,
-    negatives: int | None = None,
-    exact: int | None = None,
-    target: Literal["included", "drawn"] | None = None,
+    options: Annotated[AuditFlags, Parameter(name="*", group="Head")] = NO_AUDIT_FLAGS,
     text: str | None = None,
     bias: Bias = "auto",
     predictions: int = 64,
@@ -52,14 +49,8 @@ def audit(
     proposal
         Where they are drawn from, with commas: unigram, unigram^0.75, uniform, log-uniform, thinned, bigram, adaptive,
         softmax. Left out: as the head has it.
-    exponent
-        Words are drawn in proportion to count^exponent, where no proposal is named.
-    negatives
-        Noise words for each context, of the heads negative and nce.
-    exact
-        So many frequent words are summed exactly, of the head importance.
-    target
-        How the head sampled corrects the true word's score.
+    options
+        Options of the head.
     text
         A text whose words predict their neighbors; left out, the model's own probabilities say what is predicted.
     bias
@@ -77,11 +68,11 @@ def audit(
     json
         Print all results as JSON.
     """
-    given = {"exponent": exponent, "negatives": negatives, "exact": exact, "target": target}
-    chosen = _options(head, {name: value for name, value in given.items() if value is not None})
+    if head not in KNOWN:
+        raise ValueError(f"The head {head!r} is not known; there are {', '.join(KNOWN)}.")
     found = examine(
         Vectors.read(vectors),
-        chosen,
+        made(KNOWN, "head", head, options),
         _numbers(samples),
         [name for name in proposal.split(",") if name],
         bias=bias,
@@ -100,18 +91,6 @@ def audit(
         show_table(COLUMNS, rows(found))
     for sentence in sentences(found):
         note(sentence)
-
-
-def _options(head: str, given: dict[str, Any]) -> Any:
-    """The head with those of its options that were given."""
-    if head not in HEADS:
-        raise ValueError(f"The head {head!r} is not known; there are {', '.join(HEADS)}.")
-    has = {name: {field.name for field in fields(kind)} for name, kind in HEADS.items()}  # type: ignore[arg-type]
-    for name in given:
-        if name not in has[head]:
-            others = " or ".join(other for other in has if name in has[other])
-            raise ValueError(f"The head {head} has no option --{name}: leave it out, or take {others}.")
-    return HEADS[head](**given)
 
 
 def _numbers(text: str) -> Sequence[int]:

@@ -57,18 +57,24 @@ class Model:
 
 def model_of(vectors: Vectors, definition: Definition, bias: Bias) -> Model:
     """The rows that the head scores, with a bias if the head has one."""
-    table = getattr(vectors, "nodes", None) if hasattr(definition, "tree") else None
+    table = vectors.parts.get("nodes") if hasattr(definition, "tree") else None
     table = vectors.output if table is None else table
     if table is None:
+        other = "nodes of a tree, and only the head hierarchical scores those"
         raise ValueError(
-            "these vectors have no output table, and without it nothing is predicted: files of other programs hold "
-            "only the input vectors; audit a folder that `skipgrad train` saved."
+            "these vectors have no output table of words, and without it nothing is predicted: "
+            + (f"they have {other}." if "nodes" in vectors.parts else "audit a folder that `skipgrad train` saved.")
         )
     if not np.any(table[: 1 << 16]):
         raise ValueError("the output table is all zeros, as before the first step: every gradient is 0; train first.")
-    if len(table) < definition.rows:
+    clusters = vectors.parts.get("clusters")  # (K, D + 1), the bias last
+    if len(table) < definition.rows and clusters is not None:
+        table = np.concatenate([table, clusters[:, :-1]])
+    elif len(table) < definition.rows:
         table = _with_cluster_rows(table, vectors.vocab.counts, definition)
     offsets, says = _bias(vectors, definition, bias)
+    if vectors.metadata.get("model") == "CBOW":
+        says += " The model is CBOW: a hidden vector is taken to have a single context."
     return Model(vectors.input, table, offsets, says)
 
 
@@ -90,9 +96,11 @@ def _bias(vectors: Vectors, definition: Definition, bias: Bias) -> tuple[Doubles
         return nothing, "The head has no bias."
     if bias == "none":
         return nothing, "No bias is added to the scores."
-    own = getattr(vectors, "bias", None)
+    own = vectors.parts.get("bias")
     if bias == "auto" and own is not None:
-        return np.asarray(own, np.float64), "The scores have the model's own bias."
+        learned = np.asarray(own, np.float64).ravel()
+        rest = definition.bias[len(learned) :] if "clusters" not in vectors.parts else vectors.parts["clusters"][:, -1]
+        return np.append(learned, rest)[: definition.rows], "The scores have the model's own bias."
     trained = vectors.metadata.get("options", {}).get("head", {})
     if bias == "auto" and trained.get("name") == "negative" and definition.rows == len(vectors):
         q = Proposal("unigram", trained["exponent"]).q(vectors.vocab.counts)

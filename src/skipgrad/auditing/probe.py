@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from skipgrad.corpus import Corpus
 from skipgrad.heads.head import Doubles, Ids
-from skipgrad.training import keep_thresholds
+from skipgrad.parameters import keep_thresholds
 from skipgrad.vectors import Vectors
 from skipgrad.vocab import Vocab
 
