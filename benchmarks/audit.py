@@ -145,7 +145,7 @@ def _table(audit: Audit) -> list[str]:
     head = ["bias", "noise", "hits", "Mflop", "µs"]
     if weighted:
         head[1:1] = ["first order", "typical half"]
-        head[4:4] = ["effective draws", "predicted", "bias of the loss"]
+        head[4:4] = ["effective draws", "predicted", "bias of the loss", "unreached", "worst"]
     lines = [f"| proposal | N | {' | '.join(head)} |", "|---|--:|" + "--:|" * len(head)]
     for one in audit.estimates:
         cells = [f"{percent(one.bias)} ± {percent(one.bias_error)}" if one.bias > 1e-6 else "0 %", percent(one.noise)]
@@ -154,6 +154,7 @@ def _table(audit: Audit) -> list[str]:
             cells[1:1] = [percent(one.predicted), percent(one.typical)]
             cells[4:4] = [f"{one.ess:.1f}", f"{one.ess_predicted:.1f}"]
             cells[6:6] = [f"{one.loss_bias:.4f} ± {one.loss_bias_error:.4f}"]
+            cells[7:7] = [percent(one.unreached), percent(one.unreached_worst)]
         lines.append(f"| {one.proposal} | {one.samples} | {' | '.join(cells)} |")
     return [*lines, ""]
 
@@ -182,6 +183,10 @@ are far more probable than the proposal thinks; they make up most of the mean sq
 "First order" is what that formula says. The proposal bigram has its counts from the same text, as it would in training.
 The bias of nce and negative is 0 % up to rounding: the audit takes their noise out with a statistic of known mean, and
 of a right head nothing is left.
+
+"Unreached" is *sum_w max(0, p_w - P(w is drawn))*, in the mean and in the worst context. A draw's weight is at most 1,
+so this share of the probability is not pushed down. The audit sees the model as it is: scores that nothing pushes down
+may grow in training until it diverges, which a single look does not show.
 
 The heads hierarchical and adaptive are checked for being exact with this model's table, which was not trained for them:
 their figures say nothing of how well they predict. Times: one prediction that draws for itself, in NumPy on one core of

@@ -21,7 +21,7 @@ from benchmarks import audit as script
 from skipgrad import cli, heads
 from skipgrad.auditing import Audit, Estimate, audit
 from skipgrad.auditing.exact import drawing_from, model_of, softmax, softmax_targets
-from skipgrad.auditing.measure import GROUPS, draw, group_sizes, measure, relative_bias, squared_bias
+from skipgrad.auditing.measure import GROUPS, draw, group_sizes, measure, relative_bias, squared_bias, unreached
 from skipgrad.auditing.picture import picture
 from skipgrad.auditing.probe import Text
 from skipgrad.auditing.report import sentences
@@ -226,6 +226,21 @@ def test_the_squared_bias_of_pure_noise_is_zero_in_the_mean() -> None:
         for one in biased
     ]
     assert square == pytest.approx(3.0, rel=0.3)
+
+
+def test_what_draws_do_not_reach_is_a_bound_of_the_bias() -> None:
+    """No word gets more in the mean than the chance that it is drawn: the bias of residuals is at least the rest."""
+    p, q = np.array([0.6, 0.1, 0.3]), np.array([0.1, 0.8, 0.1])
+    definition = importance.Definition(q, 0, np.zeros(3))
+    mean = np.zeros(3)
+    for draws in product(range(3), repeat=2):
+        ids = np.array(draws)
+        found = definition.answer(np.array([1]), np.ones(1), ids, np.log(p[[1]]), np.log(p[ids]))
+        np.add.at(mean, ids, q[ids].prod() * found.drawn)
+    lost = unreached(p, q, 2)
+    assert lost == pytest.approx(0.6 - 0.19 + 0.3 - 0.19)
+    assert np.maximum(0, p - mean).sum() >= lost
+    assert unreached(p, q, 2000) == 0
 
 
 # --- wrong heads ---

@@ -31,6 +31,7 @@ class Measured(NamedTuple):
     log_z: float
     ess: float
     ess_predicted: float
+    unreached: float
     hits: float
 
 
@@ -67,8 +68,18 @@ def measure(model: Model, definition: Any, output: int, scores: Doubles, target:
         log_z=float(losses.mean() + target.loss + scores[output]),
         ess=float(ess.mean()),
         ess_predicted=number / target.spread,
+        unreached=unreached(target.a * definition.q, definition.q, number) if target.spread > 0 else np.nan,
         hits=float((draws == output).any(axis=1).mean()),
     )
+
+
+def unreached(p: Doubles, q: Doubles, samples: int) -> float:
+    """sum_w max(0, p_w - (1 - (1 - q_w)^N)): a draw's weight is at most 1, so w gets no more than the chance of a draw.
+
+    >>> unreached(np.array([0.5, 0.5]), np.array([0.75, 0.25]), 1)
+    0.25
+    """
+    return float(np.maximum(0.0, p + np.expm1(samples * np.log1p(-np.minimum(q, 1 - 1e-12)))).sum())
 
 
 def estimate(proposal: str, samples: int, found: list[Measured], sizes: Ids, cost: Cost) -> Estimate:
@@ -91,6 +102,8 @@ def estimate(proposal: str, samples: int, found: list[Measured], sizes: Ids, cos
         noise=float(np.sqrt(sum(one.variance for one in found) / length)),
         ess=float(np.mean([one.ess for one in found])) if weighted else np.nan,
         ess_predicted=float(np.mean([one.ess_predicted for one in found])),
+        unreached=float(np.mean([one.unreached for one in found])),
+        unreached_worst=float(np.max([one.unreached for one in found])),
         loss_bias=float(np.mean([one.loss for one in found])),
         loss_bias_error=float(np.sqrt(sum(one.loss_variance for one in found))) / len(found),
         log_z=float(log_z.mean()),

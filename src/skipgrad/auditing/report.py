@@ -11,12 +11,15 @@ ENOUGH = 10.0
 """Effective draws: a mean over so many has the error 1/sqrt(10), a third of what is averaged."""
 SMALL = 0.1
 """Relative bias: the cosine of mean step and gradient is then above 0.995; noise averages out over steps, bias not."""
+REACH = 0.05
+"""Share of a softmax that no draws push down: a score with that share can grow until it has all of it."""
+RISK = "But in one context {} of the probability is on words that are hardly ever drawn: watch the loss in training."
 STEADY = 0.5
 """Standard deviation of log Z: probabilities of two contexts then compare within a factor of about e^0.5."""
 
 COLUMNS = (
     "proposal", "draws", "bias", "+-", "predicted", "typical", "noise", "ESS", "predicted ESS", "loss bias", "+-",
-    "log Z drift", "hits", "Mflop", "us",
+    "log Z drift", "unreached", "worst", "hits", "Mflop", "us",
 )  # fmt: skip
 
 
@@ -30,6 +33,7 @@ def rows(audit: Audit) -> Iterator[tuple[object, ...]]:
             *(_number(value, 1) for value in (one.ess, one.ess_predicted)),
             *(_number(value, 4) for value in (one.loss_bias, one.loss_bias_error)),
             _number(one.log_z_drift, 3),
+            *map(percent, (one.unreached, one.unreached_worst)),
             percent(one.hits),
             f"{one.cost.flop / 1e6:.3g}",
             f"{one.cost.microseconds:.0f}",
@@ -86,6 +90,7 @@ def _advice(estimates: list[Estimate]) -> str:
         f"{first.samples:,} draws or more suit this model: a bias of {percent(first.bias)} of the gradient (limit "
         f"{percent(SMALL)}), {first.ess_predicted:.0f} effective draws (at least {ENOUGH:.0f}), noise of "
         f"{percent(first.noise)}."
+        + (f" {RISK.format(percent(first.unreached_worst))}" if first.unreached_worst > REACH else "")
     )
 
 

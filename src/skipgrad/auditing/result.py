@@ -46,6 +46,11 @@ class Estimate:
     """Effective draws (sum w)^2 / sum w^2, the mean; NaN where draws have no weights."""
     ess_predicted: float
     """N / (1 + chi2(p, q)), the mean."""
+    unreached: float
+    """sum_w max(0, p_w - P(w is drawn)), the mean: no draws push this share of the probability down, as weights are at
+    most 1. NaN where draws have no weights."""
+    unreached_worst: float
+    """The largest over predictions. A score that nothing pushes down grows: training may diverge."""
     loss_bias: float
     loss_bias_error: float
     log_z: float
