@@ -24,8 +24,16 @@ def describe() -> dict[str, object]:
         "system": f"{platform.system()} {platform.machine()}",
         "compiler": compiler.stdout.split("\n")[0],
         "python": platform.python_version(),
-        "versions": {name: metadata.version(name) for name in PACKAGES},
+        "versions": {name: version for name in PACKAGES if (version := _version(name))},
     }
+
+
+def _version(package: str) -> str | None:
+    """None where it is not installed: the audit needs no peers."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _cpu() -> str:

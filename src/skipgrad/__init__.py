@@ -3,6 +3,7 @@
 __version__ = "0.1.0"
 
 from skipgrad import heads
+from skipgrad.auditing import Audit, audit
 from skipgrad.corpus import Corpus, CorpusOptions
 from skipgrad.evaluation import evaluate
 from skipgrad.model import CBOW, SkipGram
@@ -13,6 +14,7 @@ from skipgrad.vocab import Vocab, VocabOptions
 
 __all__ = [
     "CBOW",
+    "Audit",
     "Corpus",
     "CorpusOptions",
     "Progress",
@@ -23,6 +25,7 @@ __all__ = [
     "Vocab",
     "VocabOptions",
     "__version__",
+    "audit",
     "evaluate",
     "heads",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from json import dumps
 from pathlib import Path
@@ -13,15 +13,16 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from skipgrad.auditing.command import audit
 from skipgrad.corpus import Corpus, CorpusOptions
 from skipgrad.evaluation import Analogies, WordPairs
 from skipgrad.evaluation import evaluate as score
 from skipgrad.flags import NO_HEAD_FLAGS, NO_MODEL_FLAGS, HeadFlags, ModelFlags, model_of
 from skipgrad.formats import folder
 from skipgrad.progress import Display
+from skipgrad.progress import note as _note
+from skipgrad.progress import show_table as _table
 from skipgrad.training import Training
 from skipgrad.vectors import Vectors
 from skipgrad.vocab import UnknownWordError
@@ -35,6 +36,8 @@ app = App(
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
+
+app.command(audit)
 
 Output = Annotated[Path, Parameter(name=["--output", "-o"])]
 Overwrite = Annotated[bool, Parameter(negative=())]
@@ -350,28 +353,6 @@ def _signed(terms: Sequence[str]) -> tuple[list[str], list[str]]:
         raise ValueError(f"{' '.join(terms)!r} is no analogy; expected words with + or - between: king - man + woman")
     signed = list(zip(signs, words, strict=True))
     return [word for sign, word in signed if sign == "+"], [word for sign, word in signed if sign == "-"]
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """An aligned table on a terminal; elsewhere lines with tabs, for the next program."""
-    console = Console()
-    rows = list(rows)
-    cells = [[f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
-    if not console.is_terminal:
-        print("\n".join("\t".join(row) for row in [columns, *cells]))
-        return
-    table = Table(box=None, header_style="dim", pad_edge=False)
-    for index, column in enumerate(columns):
-        numbers = all(isinstance(row[index], int | float) for row in rows)
-        table.add_column(column, justify="right" if numbers else "left")
-    for row in cells:
-        table.add_row(*map(Text, row))
-    console.print(table)
-
-
-def _note(text: str) -> None:
-    """A line for whoever watches: not part of the result."""
-    print(text, file=sys.stderr)
 
 
 def _say(text: str, code: int) -> int:

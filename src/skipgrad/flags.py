@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 
 from docstring_parser import parse_from_object
 
-from skipgrad.heads import HEADS, Head
+from skipgrad.heads import HEADS, Adaptive, Head
 from skipgrad.model import CBOW, Model, SkipGram
 
 ENCODERS: dict[str, type[Model]] = {"skipgram": SkipGram, "cbow": CBOW}
@@ -31,12 +31,12 @@ def flags(name: str, owners: dict[str, Any], skip: tuple[str, ...] = ()) -> Any:
 
 def model_of(encoder: str, head: str, model_flags: Any, head_flags: Any) -> Model:
     """The model that the flags describe."""
-    chosen: Head = _made(HEADS, "head", head, head_flags)
-    model: Model = _made(ENCODERS, "encoder", encoder, model_flags, head=chosen)
+    chosen: Head = made(HEADS, "head", head, head_flags)
+    model: Model = made(ENCODERS, "encoder", encoder, model_flags, head=chosen)
     return model
 
 
-def _made(owners: dict[str, Any], noun: str, name: str, given: Any, **more: Any) -> Any:
+def made(owners: dict[str, Any], noun: str, name: str, given: Any, **more: Any) -> Any:
     """The owner of that name with the flags that were given; a flag of another owner is refused."""
     options = {item.name: getattr(given, item.name) for item in fields(given) if getattr(given, item.name) is not None}
     known = {item.name for item in fields(owners[name])}
@@ -76,3 +76,8 @@ HeadFlags = flags("HeadFlags", HEADS)
 NO_HEAD_FLAGS = HeadFlags()
 ModelFlags = flags("ModelFlags", ENCODERS, skip=("head",))
 NO_MODEL_FLAGS = ModelFlags()
+# the audit looks at many numbers of draws and proposals at once, and has flags of its own for them
+AuditFlags = flags(
+    "AuditFlags", {**HEADS, Adaptive.name: Adaptive}, skip=("samples", "proposal", "effective", "shared")
+)
+NO_AUDIT_FLAGS = AuditFlags()

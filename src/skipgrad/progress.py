@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Column
+from rich.table import Column, Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from skipgrad.counting import TextProgress
@@ -71,3 +74,24 @@ class Display:
             self.keep(f"{name}: loss {now.loss:.4f}{heldout} ({clocks} words)")
         elif now.event == "step":
             self.show(name, now.share, f"{clocks}, lr {now.lr:.4f}, loss {now.loss:.3f}")
+
+
+def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """An aligned table on a terminal; elsewhere lines with tabs, for the next program."""
+    console = Console()
+    cells = [[f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
+    if not console.is_terminal:
+        print("\n".join("\t".join(row) for row in [columns, *cells]))
+        return
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for index, column in enumerate(columns):
+        numbers = all(row[index][:1] in "0123456789-" for row in cells)
+        table.add_column(column, justify="right" if numbers else "left")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def note(text: str) -> None:
+    """A line for whoever watches: not part of the result."""
+    print(text, file=sys.stderr)
