@@ -243,6 +243,14 @@ def test_what_draws_do_not_reach_is_a_bound_of_the_bias() -> None:
     assert unreached(p, q, 2000) == 0
 
 
+def test_a_model_that_diverged_is_said_to_have() -> None:
+    vectors = random_vectors(3000, spread=30.0)
+    found = small(vectors, "importance", proposals=["unigram"], samples=[64])
+    assert found.estimates[0].unreached > 0.5
+    assert found.estimates[0].explained
+    assert any("diverged" in sentence for sentence in sentences(found))
+
+
 # --- wrong heads ---
 
 

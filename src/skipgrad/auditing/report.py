@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from skipgrad.auditing.result import ROUNDING, Audit, Estimate
+from skipgrad.auditing.result import REACH, ROUNDING, Audit, Estimate
 
 ENOUGH = 10.0
 """Effective draws: a mean over so many has the error 1/sqrt(10), a third of what is averaged."""
 SMALL = 0.1
 """Relative bias: the cosine of mean step and gradient is then above 0.995; noise averages out over steps, bias not."""
-REACH = 0.05
-"""Share of a softmax that no draws push down: a score with that share can grow until it has all of it."""
 RISK = "But in one context {} of the probability is on words that are hardly ever drawn: watch the loss in training."
 STEADY = 0.5
 """Standard deviation of log Z: probabilities of two contexts then compare within a factor of about e^0.5."""
@@ -79,6 +77,11 @@ def _advice(estimates: list[Estimate]) -> str:
         return (
             f"the mean gradient is {percent(last.typical)} off with {last.samples:,} draws, where the draws explain "
             f"{percent(last.typical_predicted)}: the head's correction for the proposal is wrong."
+        )
+    if last.unreached > REACH:
+        return (
+            f"{percent(last.unreached)} of the probability is on words that {last.samples:,} draws hardly ever reach: "
+            "the proposal is far from the model, or the model has diverged."
         )
     enough = [one for one in estimates if one.ess_predicted >= ENOUGH and one.bias + 2 * one.bias_error <= SMALL]
     if not enough:

@@ -10,6 +10,8 @@ import numpy as np
 
 Kind = Literal["softmax", "own", "exact"]
 
+REACH = 0.05
+"""Share of a softmax that no draws push down: scores with that share can grow until they have all of it."""
 ROUNDING = 1e-6  # a relative bias below this is none: scores and rows are float32
 
 
@@ -63,9 +65,14 @@ class Estimate:
 
     @property
     def explained(self) -> bool:
-        """Whether the bias is what the draws explain; if not, the head's correction is wrong."""
+        """Whether the bias is what the draws explain; if not, the head's correction is wrong.
+
+        Where draws do not reach the model's likely words, that explains any bias.
+        """
         if math.isnan(self.predicted):
             return self.bias - 3 * self.bias_error <= ROUNDING
+        if self.unreached > REACH:
+            return True
         return self.typical - 3 * self.typical_error <= 3 * self.typical_predicted + 0.01
 
 
