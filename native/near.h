@@ -42,9 +42,15 @@ inline void draw_near(const Head& head, int32_t tokens, const int32_t* given, Ra
     for (int32_t n = head.exact + (head.draws - head.exact) / 2; n < head.draws; n++) {
         const int64_t list = int64_t{given[n % tokens]} * near.count;
         const float u = static_cast<float>(random.next32() >> 8) * 0x1p-24f;
-        int32_t j = 0;
-        while (j + 1 < near.count && u >= near.cumulative[list + j]) j++;
-        draws[n] = near.words[list + j];
+        int32_t low = 0, high = near.count - 1;
+        while (low < high) {
+            const int32_t middle = (low + high) / 2;
+            if (u >= near.cumulative[list + middle])
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        draws[n] = near.words[list + low];
     }
 }
 
