@@ -33,6 +33,8 @@ class Setting:
     sample: float = 1e-4
     min_count: int = 5
     lr: float = 0.025
+    encoder: str = "skipgram"
+    head: str = "negative"
     threads: int = 2
     seed: int = 1
 
@@ -43,8 +45,11 @@ SETTINGS = {
         Setting("d100"),
         Setting("d300", dim=300),
         Setting("small", epochs=15, words=1_000_000),
+        Setting("hierarchical", head="hierarchical"),
+        Setting("cbow", encoder="cbow"),
     )
 }
+NO_FASTTEXT = ("hierarchical", "cbow")  # which has its own learning rates there, and takes six minutes a run
 QUICK = Setting("quick", dim=32, epochs=1, words=200_000)
 
 
@@ -63,6 +68,7 @@ class Step:
 
 def steps(setting: Setting, trainers: list[str], seeds: int) -> list[Step]:
     """All runs of a setting: trainers alternate, another one begins with each seed; skipgrad also on one thread."""
+    trainers = [trainer for trainer in trainers if not (trainer == "fasttext" and setting.name in NO_FASTTEXT)]
     plan = []
     for seed in range(1, seeds + 1):
         turn = (seed - 1) % len(trainers)

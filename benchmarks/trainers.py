@@ -25,24 +25,29 @@ SCORED = "vectors.bin"
 def train_skipgrad(setting: Setting, text: Path, folder: Path, started: float) -> Times:
     """Skipgrad: corpus, model, folder of vectors."""
     import skipgrad as sg
+    from skipgrad.flags import ENCODERS
 
     begin = time.time()
     corpus = sg.Corpus.build(text, min_count=setting.min_count, cache=folder / "cache", threads=setting.threads)
     built = time.time()
-    head = sg.heads.Negative(negatives=setting.negatives)
-    model = sg.SkipGram(dim=setting.dim, window=setting.window, sample=setting.sample, head=head)
-    vectors = model.fit(corpus, epochs=setting.epochs, lr=setting.lr, threads=setting.threads, seed=setting.seed)
+    drawn = setting.head == "negative"
+    head = sg.heads.HEADS[setting.head](**({"negatives": setting.negatives} if drawn else {}))
+    model = ENCODERS[setting.encoder](dim=setting.dim, window=setting.window, sample=setting.sample, head=head)
+    lr = setting.lr if setting.encoder == "skipgram" else 0.0  # its own: gensim leaves out the 1/n of CBOW's gradient
+    vectors = model.fit(corpus, epochs=setting.epochs, lr=lr, threads=setting.threads, seed=setting.seed)
     trained = time.time()
     vectors.save(folder / "model.vectors")
     times = _times(started, begin, built, trained, corpus.words * setting.epochs)
     history = vectors.metadata["history"]
     times["trained_words"] = sum(epoch["trained_words"] for epoch in history)
-    # Multiplications and additions: 6 D for a place that a token sees, and for a noise word that it is scored against.
-    # A token sees 2 window places, and their weights sum to window + 1.
-    places = 2 * setting.window / (setting.window + 1)
-    scored = sum(epoch["pairs"] * places + epoch["trained_words"] * head.draws(setting.window + 1) for epoch in history)
-    times["gflops"] = 6 * setting.dim * scored / (trained - built) / 1e9
-    times["peak_gflops"] = _peak(setting.threads)
+    if drawn and setting.encoder == "skipgram":
+        # Multiplications and additions: 6 D for a place that a token sees, and for a noise word that it is scored against.
+        # A token sees 2 window places, and their weights sum to window + 1.
+        places = 2 * setting.window / (setting.window + 1)
+        draws = head.draws(setting.window + 1)
+        scored = sum(epoch["pairs"] * places + epoch["trained_words"] * draws for epoch in history)
+        times["gflops"] = 6 * setting.dim * scored / (trained - built) / 1e9
+        times["peak_gflops"] = _peak(setting.threads)
     vectors.export(folder / SCORED)
     return times
 
@@ -56,9 +61,9 @@ def train_gensim(setting: Setting, text: Path, folder: Path, started: float) -> 
     model = Word2Vec(
         vector_size=setting.dim,
         window=setting.window,
-        negative=setting.negatives,
-        sg=1,
-        hs=0,
+        negative=setting.negatives if setting.head == "negative" else 0,
+        sg=int(setting.encoder == "skipgram"),
+        hs=int(setting.head == "hierarchical"),
         sample=setting.sample,
         min_count=setting.min_count,
         workers=setting.threads,

@@ -60,7 +60,7 @@ template <int kInputs>
 SKIPGRAD_INLINE void score_path(float* const* inputs, const Path& path, int32_t width, const HierarchicalScratch& s,
                                 float* g) {
     constexpr int32_t kTile = kLanes / kInputs;
-    for (int32_t j = 0; j < path.padded; j += kTile) {
+    for (int32_t j = 0; j < path.length; j += kTile) {
         vfloat total[kLanes] = {};
         for (int32_t k = 0; k < width; k += kLanes) {
             vfloat x[kInputs];

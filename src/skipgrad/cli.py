@@ -236,17 +236,21 @@ def evaluate(
 
 
 @app.command
-def info(vectors: str, /, *, json: bool = False) -> None:
+def info(vectors: str, /, *, path: str | None = None, json: bool = False) -> None:
     """Show what vectors are, what they were trained with, and how the loss went.
 
     Parameters
     ----------
     vectors
         A folder of vectors, or a file of another program.
+    path
+        Show instead the way to this word in the tree of a hierarchical softmax.
     json
         Print it as JSON.
     """
     opened = Vectors.read(vectors)
+    if path is not None:
+        return _show_path(opened, path, json)
     facts = {"words": len(opened), "dim": opened.dim, "tables": list(opened.tables), **opened.metadata}
     if json:
         print(dumps(facts, indent=1))
@@ -303,6 +307,16 @@ def demo(*, output: Output = Path("demo.vectors"), epochs: int = 15, threads: in
     from skipgrad.demo import tour  # its process pool takes a moment to import
 
     return tour(Console(), output, epochs, threads)
+
+
+def _show_path(vectors: Vectors, word: str, json: bool) -> None:
+    """The nodes from the root to a word, which way it goes, and how many words are left there."""
+    columns = ("node", "goes", "words left")
+    rows = [(node, "left" if left else "right", below) for node, left, below in vectors.path(word)]
+    if json:
+        print(dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=1))
+    else:
+        _table(columns, rows)
 
 
 def _fields(options: Any) -> dict[str, Any]:

@@ -214,7 +214,7 @@ class Run:
             self.stopping = True
             raise ValueError(
                 f"The loss became {sums[3] / max(1, sums[2]):.3g} a pair in epoch {epoch + 1}: the learning rate "
-                f"{self.first_lr:g} is too large. Try a tenth of it."
+                f"{self.first_lr:g} is too large{getattr(self.model.head, 'cure', '')}. Try a tenth of it."
             )
         if update:
             with self.lock:

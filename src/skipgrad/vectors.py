@@ -15,6 +15,7 @@ import numpy.typing as npt
 from . import formats, search
 from .formats import folder
 from .formats.format import replace_spaces as replace_spaces_in
+from .heads.tree import Tree
 from .vocab import Vocab
 
 Floats = npt.NDArray[np.float32]
@@ -207,6 +208,15 @@ class Vectors:
 
     def _named(self, ids: npt.NDArray[np.int64], scores: Floats) -> Neighbors:
         return [(self.vocab[int(i)], float(score)) for i, score in zip(ids, scores, strict=True) if i >= 0]
+
+    def path(self, word: str) -> list[tuple[int, bool, int]]:
+        """The way to a word in the tree of a hierarchical softmax: nodes, whether it goes left, words that are left."""
+        if "tree" not in self.parts:
+            raise ValueError("these vectors have no tree of words; expected some that the head hierarchical learned.")
+        tree = Tree(self.parts["tree"])
+        _, steps = tree.paths()
+        taken = [(node, left, 2 * node + left) for node, left in tree.path(self.vocab.index(word))]
+        return [(node, bool(left), int((steps == step).sum())) for node, left, step in taken]
 
     # --- files ---
 

@@ -44,6 +44,12 @@ class Importance:
     effective: float = 0.0
     """Keep the effective sample size above this by drawing more, up to the exact sum; 0 keeps N as it is."""
 
+    @property
+    def cure(self) -> str:
+        """What helps where training diverges, beside a smaller learning rate."""
+        missed = f", or draws of {self.proposal} miss words that the model makes likely"
+        return "" if self.proposal == "bigram" else f"{missed}: take --proposal bigram, or the head sampled"
+
     def __post_init__(self) -> None:
         check_samples(self.samples)
         check_proposal(self.proposal, self.exponent)

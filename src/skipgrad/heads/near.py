@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from skipgrad.heads.head import Doubles
 
+ENTRIES = 1 << 24  # of all lists together: 128 MB
+
 
 @dataclass(frozen=True)
 class Near:
@@ -37,9 +39,9 @@ class Near:
         values: npt.NDArray[np.float32],
         p: Doubles,
         exact: int = 0,
-        most: int = 32,
     ) -> Near:
-        """From a sparse matrix of counts by rows: the `most` largest of each, but for the first `exact` words."""
+        """From a sparse matrix of counts by rows: the largest of each, but for the first `exact` words."""
+        most = max(8, min(256, len(p), ENTRIES // len(p)))
         words = np.zeros((len(p), most), np.int32)
         cumulative = np.ones((len(p), most), np.float32)
         words[:] = np.arange(most) + exact  # a word that is seen with none: any words will do
