@@ -96,7 +96,8 @@ class Counts:
 
         `window`, `sample`, `heldout` and `seed` are those of the model and its training, and hold out the same
         sentences. `threads`: 0 takes one for each core; the counts are the same on any number. `memory`: megabytes
-        that counting needs at most, the mapped text aside: the smallest counts are left out if there are too many. `callback` is told the share done.
+        that counting takes at most, the mapped text aside; where there are too many counts, the smallest are left out.
+        `callback` is told the share done.
         """
         if memory < 1:
             raise ValueError(f"memory is {memory}, but must be a positive number of megabytes; 4000 suits most texts.")
