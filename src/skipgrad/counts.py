@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,7 @@ Doubles = npt.NDArray[np.float64]
 Part = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Floats]
 
 _PLACE = 8  # bytes of a place of a word while its row is made
+_PENDING = 16  # jobs at most whose rows wait to be taken
 _ENTRY = 3 * 8  # bytes of an entry of the triangle: itself, and twice in the whole matrix
 
 
@@ -94,7 +96,8 @@ class Counts:
 
         `window`, `sample`, `heldout` and `seed` are those of the model and its training, and hold out the same
         sentences. `threads`: 0 takes one for each core; the counts are the same on any number. `memory`: megabytes
-        that are not exceeded; where the counts need more, the smallest are left out. `callback` is told the share done.
+        that counting takes at most, the mapped text aside; where there are too many counts, the smallest are left out.
+        `callback` is told the share done.
         """
         if memory < 1:
             raise ValueError(f"memory is {memory}, but must be a positive number of megabytes; 4000 suits most texts.")
@@ -115,10 +118,10 @@ class Counts:
                 pool.shutdown(cancel_futures=True)
                 raise
         del counter
+        corpus.forget(0, len(corpus.ids))
         matrices = [triangle.matrix() for triangle in gathered]
-        first = gathered[0]
-        dropped = first.dropped / max(first.dropped + matrices[0].total, 1e-30)
-        return cls(corpus, matrices[0], matrices[1] if heldout else None, dropped, first.least)
+        dropped = gathered[0].dropped / max(gathered[0].dropped + matrices[0].total, 1e-30)
+        return cls(corpus, matrices[0], matrices[1] if heldout else None, dropped, gathered[0].least)
 
     @property
     def total(self) -> float:
@@ -157,8 +160,12 @@ class _Triangle:
 
     def add_all(self, pool: ThreadPoolExecutor, counter: Any, cuts: list[int], heldout: bool, most: int) -> None:
         """Appends the rows between the cuts, made on threads."""
-        jobs = [pool.submit(counter.rows, a, b, heldout, self.least) for a, b in itertools.pairwise(cuts)]
-        for job in jobs:
+        pending: deque[Future[Any]] = deque()
+        for begin, end in itertools.pairwise(cuts):
+            pending.append(pool.submit(counter.rows, begin, end, heldout, self.least))
+            if len(pending) > _PENDING:
+                self.add(pending.popleft().result(), most)
+        for job in pending:
             self.add(job.result(), most)
 
     def add(self, rows: tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Floats, float], most: int) -> None:
@@ -203,5 +210,5 @@ def _slabs(counts: npt.NDArray[np.int64], most: int) -> Iterator[tuple[int, int]
 def _cuts(counts: npt.NDArray[np.int64], begin: int, end: int) -> list[int]:
     """Where a slab is cut into parts of about equal work, for threads; the longest, of frequent words, come first."""
     work = np.cumsum(counts[begin:end] + 10)  # 10: a row has its price, even if it is of a rare word
-    inner = begin + np.searchsorted(work, np.linspace(0, work[-1], 65)[1:-1])
+    inner = begin + np.searchsorted(work, np.linspace(0, work[-1], 257)[1:-1])
     return sorted({begin, *inner.tolist(), end})

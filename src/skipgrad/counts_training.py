@@ -105,7 +105,9 @@ class CountsRun:
         """
         head = self.head if isinstance(self.head, Negative) else Negative()
         epochs: int = getattr(self.head, "warmup", WARMUP)
+        self.noise = head.define(self.corpus.vocab.counts).q
         if epochs:
+            self.bias[:] = np.log(np.maximum(self.noise, 1e-30))
             model = replace(self.model, head=head)
             vectors = train(model, self.corpus, replace(self.training, epochs=epochs, patience=0), self.report_warm_up)
             self.input[:, : self.model.dim] = vectors.input
@@ -113,7 +115,6 @@ class CountsRun:
             self.warmup = vectors.metadata["history"]
             if not vectors.metadata["finished"]:
                 return False
-        self.noise = head.define(self.corpus.vocab.counts).q
         return True
 
     def count(self) -> None:
@@ -143,8 +144,8 @@ class CountsRun:
             )
         self.chance = np.maximum(self.counts.trained.sums, 0.5)
         self.chance /= self.chance.sum()
-        warm = bool(self.output.any())
-        self.bias[:] = np.log(np.maximum(self.noise, 1e-30) if self.softmax and warm else self.chance)
+        if not self.warmup:
+            self.bias[:] = np.log(self.chance)
         noise = None if self.softmax else (self.head.negatives * self.noise).astype(np.float32)
         bias = self.bias if self.softmax else None
         self.dense = DenseHead(instruction_set(), self.output, model.dim, bias, noise, self.pool, self.batch)
