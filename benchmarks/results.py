@@ -42,7 +42,9 @@ def section(records: list[Record], setting: Setting) -> list[str]:
     text = "first million words" if setting.words else "16.9 M words"
     seeds = max(map(len, by_trainer.values()))
     what = "CBOW" if setting.encoder == "cbow" else "skip-gram"
-    title = f"**{setting.name}**: {what}, {setting.head}, D = {setting.dim}, {setting.epochs} epochs, {text}, {seeds} seeds"
+    title = (
+        f"**{setting.name}**: {what}, {setting.head}, D = {setting.dim}, {setting.epochs} epochs, {text}, {seeds} seeds"
+    )
     head = ["training, raw words/s", "trained words/s", "text to vectors", "peak memory"]
     head += ["analogies", "WordSim-353", "SimLex-999"]
     lines = ["", title, "", f"| | {' | '.join(head)} |", "|---" + "|--:" * len(head) + "|"]

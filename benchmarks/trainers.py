@@ -41,8 +41,8 @@ def train_skipgrad(setting: Setting, text: Path, folder: Path, started: float) -
     history = vectors.metadata["history"]
     times["trained_words"] = sum(epoch["trained_words"] for epoch in history)
     if drawn and setting.encoder == "skipgram":
-        # Multiplications and additions: 6 D for a place that a token sees, and for a noise word that it is scored against.
-        # A token sees 2 window places, and their weights sum to window + 1.
+        # Multiplications and additions: 6 D for a place that a token sees, and for a noise word that it is scored
+        # against. A token sees 2 window places, and their weights sum to window + 1.
         places = 2 * setting.window / (setting.window + 1)
         draws = head.draws(setting.window + 1)
         scored = sum(epoch["pairs"] * places + epoch["trained_words"] * draws for epoch in history)
