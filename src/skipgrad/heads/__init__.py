@@ -17,5 +17,6 @@ HEADS: dict[str, type[Any]] = {
 }
 
 __all__ = [
-    "HEADS", "Adaptive", "Definition", "Head", "Hierarchical", "Importance", "Nce", "Negative", "Sampled", "Tree",
+    "HEADS", "Adaptive", "Definition", "Head", "Hierarchical", "Importance", "Nce", "Negative", "Sampled", "Softmax",
+    "Tree",
 ]  # fmt: skip
