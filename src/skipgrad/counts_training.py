@@ -34,6 +34,7 @@ WARMUP = 3  # epochs of negative sampling, for a head that does not say how many
 INPUT_RATE = 20.0  # learning rate of the input table in units of Newton steps: 0.025 is half a step
 DAMPING = 0.01  # added to the curvature, as a share of its mean
 FARTHEST = 1.0  # an input row moves by at most this multiple of its length at once
+SMALL = 1 << 18  # multiplications of a product that OpenBLAS does on one thread
 CURVATURE_STEPS = 8  # steps between two looks at the curvature
 
 
@@ -185,7 +186,7 @@ class CountsRun:
             self.inverse = self.inverse_curvature()
         batch = self.dense.gather(self.input, words, self.counts.trained)
         loss, gradient = self.dense.step(batch, lr)
-        self.move_inputs(words, gradient[: len(words)], lr)
+        self.move_inputs(words, gradient, lr)
         self.loss = loss / max(1e-30, float(batch.weight.sum(dtype=np.float64)))
         if not self.loss <= LOST:  # NaN is not smaller either
             raise ValueError(
@@ -215,7 +216,7 @@ class CountsRun:
         """A part of a Newton step with the shared curvature: v_c moves by -rate M^-1 g_c / n_c, and not too far."""
         rows = self.input[words, : self.model.dim]
         pairs = np.maximum(self.counts.trained.sums[words], 1e-30).astype(np.float32)
-        move = (gradient[:, : self.model.dim] / pairs[:, None]) @ self.inverse
+        move = product(gradient[:, : self.model.dim], self.inverse)[: len(words)] / pairs[:, None]
         farthest = FARTHEST * (np.linalg.norm(rows, axis=1) + 0.1)
         move *= np.minimum(1, farthest / np.maximum(np.linalg.norm(move, axis=1), 1e-30))[:, None]
         self.input[words, : self.model.dim] = rows - np.float32(min(1.0, INPUT_RATE * lr)) * move
@@ -283,3 +284,14 @@ class CountsRun:
             "counts": self.count_facts,
             "history": self.history,
         }
+
+
+def product(rows: Floats, matrix: Floats) -> Floats:
+    """The product of rows (n, D), n a multiple of the tile, and a matrix (D, D), in pieces.
+
+    They are small enough for BLAS to stay on one thread: its threads wait for the next product in a busy loop, on the
+    cores that the kernel needs, and a pass takes twice as long.
+    """
+    size = max([2, *(m for m in (4, 8, 16, 24) if m * matrix.size <= SMALL)])
+    whole: Floats = (rows.reshape(-1, size, rows.shape[1]) @ matrix).reshape(rows.shape)
+    return whole
