@@ -96,7 +96,7 @@ def test_it_learns_which_words_go_together(text: sg.Corpus, encoder: Any, head: 
 
 def test_more_is_drawn_until_enough_draws_count(text: sg.Corpus) -> None:
     head = Importance(samples=16, proposal="uniform", effective=40)
-    history = sg.SkipGram(dim=20, sample=0, head=head).fit(text, epochs=3, threads=1).metadata["history"]
+    history = sg.SkipGram(dim=20, sample=0, head=head).fit(text, epochs=3, lr=0.002, threads=1).metadata["history"]
     assert history[-1]["draws"] > 16
     assert history[-1]["effective"] > 30
     fixed = sg.SkipGram(dim=20, sample=0, head=Importance(samples=16, proposal="uniform"))
