@@ -24,7 +24,7 @@ from benchmarks.settings import RESULTS, ROOT, TEXT, WORK
 from skipgrad.counts import Counts
 from skipgrad.dense import nats
 from skipgrad.heads import Adaptive, Hierarchical, Importance, Nce, Negative, Sampled, Softmax
-from skipgrad.parameters import instruction_set
+from skipgrad.parameters import instruction_set, keep_thresholds
 
 WORDS, HELDOUT, THREADS = 30_000, 0.02, 2
 Record = dict[str, Any]
@@ -76,6 +76,8 @@ def main() -> None:
     records = {record["name"]: record for record in map(read, sorted(folder.glob("*.json")))}
     table = "\n".join([*HEADER, *(row(records[name]) for name in MODELS if name in records), "", note(records)])
     rewrite(ROOT / "docs" / "guide" / "heads.md", "heads", table)
+    costs = [cost(records[name]) for name in MODELS if name in records and records[name]["rows"]]
+    rewrite(ROOT / "docs" / "maths" / "README.md", "costs", "\n".join([*COSTS, *costs]))
 
 
 def read(path: Any) -> Record:
@@ -97,6 +99,7 @@ def measure(name: str, corpus: sg.Corpus, counts: Counts, repeats: int) -> Recor
                 "seed": seed,
                 "seconds": time.perf_counter() - began,
                 "raw_rate": sum(e["raw_words"] for e in history) / sum(e["seconds"] for e in history),
+                "trained_rate": sum(e["trained_words"] for e in history) / sum(e["seconds"] for e in history),
                 "nats": heldout_nats(vectors, counts),
                 "scores": scores(vectors),
             }
@@ -104,11 +107,30 @@ def measure(name: str, corpus: sg.Corpus, counts: Counts, repeats: int) -> Recor
     return {
         "name": name,
         "epochs": epochs,
+        "rows": rows_a_word(model, corpus),
         "options": vectors.metadata["options"],
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "runs": runs,
         "machine": machine.describe(),
     }
+
+
+def rows_a_word(model: sg.SkipGram | sg.CBOW, corpus: sg.Corpus) -> float | None:
+    """Output rows that a trained word is scored against, where its pairs are; None for what is learned from counts."""
+    head, counts = model.head, corpus.vocab.counts
+    if getattr(head, "way", "") == "counts":
+        return None
+    kept = counts * keep_thresholds(counts, model.sample) / (2**32 - 1)
+    kept /= kept.sum()
+    definition = head.define(counts)
+    places = 2 * model.window if model.encoder == "skipgram" else 1
+    if isinstance(head, Hierarchical):  # skip-gram draws how far a word is seen: as many inputs as the weights sum to
+        return float(model.contexts * (kept @ np.diff(definition.begins)))
+    if isinstance(head, Adaptive):
+        ends = definition.ends
+        chances = np.add.reduceat(kept, ends[:-1])
+        return float(ends[0] + len(chances) + (1 - (1 - chances) ** places) @ np.diff(ends))
+    return places + float(head.draws(model.contexts))
 
 
 def heldout_nats(vectors: sg.Vectors, counts: Counts) -> float | None:
@@ -130,6 +152,22 @@ HEADER = [
     "| head | epochs | raw words/s | seconds | held-out nats a pair | analogies, % | WordSim-353 | SimLex-999 |",
     "|---|--:|--:|--:|--:|--:|--:|--:|",
 ]
+
+
+COSTS = [
+    "| head | rows a word, computed | kflop, computed | ns a word and thread, measured | Gflop/s a thread |",
+    "|---|--:|--:|--:|--:|",
+]
+
+
+def cost(record: Record) -> str:
+    """A line of the table of costs: 6 D flop a row and trained word, against the time that it took."""
+    kflop = 6 * 100 * record["rows"] / 1e3
+    nanoseconds = THREADS * 1e9 / median(run["trained_rate"] for run in record["runs"])
+    return (
+        f"| {record['name']} | {record['rows']:,.0f} | {kflop:,.1f} | {nanoseconds:,.0f} "
+        f"| {kflop * 1e3 / nanoseconds:.0f} |"
+    )
 
 
 def row(record: Record) -> str:

@@ -170,6 +170,7 @@ class Kernel {
                  data_or_null(begins_),
                  data_or_null(steps_),
                  longest_path(),
+                 size(input) - 1,
                  data_or_null(ends_),
                  ends ? size(*ends) : 0};
     }

@@ -51,6 +51,8 @@ struct DrawnHead {
         }
     }
 
+    void finish() {}
+
     void step(const Block& block, float lr, const Ahead& ahead, Totals* totals) {
         int32_t* now = words;
         words += padded(head.draws);
@@ -86,7 +88,8 @@ struct HierarchicalHead {
     bool update;
     HierarchicalScratch scratch;
     Fetch fetch;
-    uint64_t key;  // of the next block
+    uint64_t key;   // of the next block
+    int32_t since;  // tokens since the first nodes were copied
 
     void lay_out(Carver& carver, Encoder encoder, int32_t window, int32_t block, int64_t) {
         scratch.lay_out(carver, head, encoder, tables.stride, window, block);
@@ -98,19 +101,29 @@ struct HierarchicalHead {
     void start(uint64_t shard_key, int64_t) {
         scratch.encoder.band.fill_weights();
         key = shard_key;
+        since = 0;
+        take_hot(tables, head, scratch);
+    }
+    void finish() {
+        if (update) give_hot(tables, head, scratch);
     }
 
     void step(const Block& block, float lr, const Ahead& ahead, Totals* totals) {
-        constexpr int32_t kHot = 6;  // nodes so near to the root that they are in a cache
+        constexpr int32_t kAlone = 1024;  // tokens that may pass before other threads see what the first nodes learned
         fetch.count = fetch.next = 0;
         for (int32_t k = 0; k < ahead.places; k++) fetch.add(row(tables.input, ahead.place[k], tables.stride));
         for (int32_t k = 0; k < ahead.tokens; k++) {
             const int32_t word = ahead.token[k];
-            for (int64_t j = head.begins[word] + kHot; j < head.begins[word + 1]; j++)
-                fetch.add(row(tables.output, head.steps[j] >> 1, tables.stride));
+            for (int64_t j = head.begins[word]; j < head.begins[word + 1]; j++)
+                if (head.steps[j] >> 1 >= kHotNodes) fetch.add(row(tables.output, head.steps[j] >> 1, tables.stride));
         }
         hierarchical_block(tables, head, block, mix(++key), lr, update, scratch, fetch, totals);
         fetch.some(fetch.count);
+        since += block.tokens;
+        if (since < kAlone) return;
+        finish();
+        take_hot(tables, head, scratch);
+        since = 0;
     }
 };
 
@@ -124,6 +137,7 @@ struct AdaptiveHead {
         scratch.lay_out(carver, encoder, tables.stride, window, block);
     }
     void start(uint64_t, int64_t) { scratch.encoder.band.fill_weights(); }
+    void finish() {}
     void step(const Block& block, float lr, const Ahead&, Totals* totals) {
         adaptive_block(tables, head, block, lr, update, scratch, totals);
     }
@@ -138,7 +152,7 @@ void with_head(const Tables& tables, const Head& head, Encoder encoder, bool upd
         body(one);
     };
     if (head.kind == kHierarchical)
-        run(HierarchicalHead{tables, head, update, {}, {}, 0});
+        run(HierarchicalHead{tables, head, update, {}, {}, 0, 0});
     else if (head.kind == kSoftmax || head.kind == kAdaptive)
         run(AdaptiveHead{tables, head, update, {}});
     else
@@ -152,6 +166,7 @@ void run(const Tables& tables, const Head& head, Encoder encoder, const Shard& s
         LoopScratch memory;
         memory.lay_out(carver, shard.window, shard.block, shard.count);
         loop(shard, !update, memory, one, totals);
+        one.finish();
     });
 }
 
@@ -159,10 +174,11 @@ void step(const Tables& tables, const Head& head, Encoder encoder, const Block& 
           uint64_t key, float lr, int32_t window, void* scratch, Totals* totals) {
     Carver carver{reinterpret_cast<uintptr_t>(scratch)};
     if (head.kind == kHierarchical) {
-        HierarchicalHead one{tables, head, true, {}, {}, 0};
+        HierarchicalHead one{tables, head, true, {}, {}, 0, 0};
         one.lay_out(carver, encoder, window, block.tokens, 0);
         one.start(key, 0);
         hierarchical_block(tables, head, block, key, lr, true, one.scratch, one.fetch, totals);
+        one.finish();
     } else if (head.kind == kSoftmax || head.kind == kAdaptive) {
         AdaptiveHead one{tables, head, true, {}};
         one.lay_out(carver, encoder, window, block.tokens, 0);

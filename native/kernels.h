@@ -72,6 +72,7 @@ struct Head {
     const int64_t* begins;  // (V + 1)
     const int32_t* steps;   // (begins[V])
     int32_t longest;        // steps of the longest path
+    int32_t nodes;          // V - 1
     // kSoftmax, kAdaptive: words below ends[0] are the short list, below ends[k] those of cluster k.
     const int64_t* ends;  // (levels), the last is V; behind the words stand the clusters' rows
     int32_t levels;

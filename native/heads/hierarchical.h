@@ -14,7 +14,13 @@
 namespace skipgrad {
 namespace {
 
+// The nodes next to the root are on the paths of all words, and threads that write to the same rows wait for each other's
+// cache lines. So a call works on copies of them, and adds their changes to the table now and then.
+constexpr int32_t kHotNodes = 64;
+
 struct HierarchicalScratch {
+    float* hot;      // (kHotNodes, stride) copies of the first nodes
+    float* before;   // (kHotNodes, stride) the same as they were when they were copied
     float** nodes;   // (L') rows of the path; those beyond it repeat the last
     float* left;     // (L') 1 where the path goes left, else 0
     float* weight;   // (L') lr on the path, 0 beyond it
@@ -25,6 +31,8 @@ struct HierarchicalScratch {
     EncoderScratch encoder;
 
     void lay_out(Carver& carver, const Head& head, Encoder which, int32_t stride, int32_t window, int32_t block) {
+        carver.take(&hot, kHotNodes * stride);
+        carver.take(&before, kHotNodes * stride);
         const int64_t nodes_room = head.longest + 2 * kLanes, places = kGroup + 2 * window + 1;
         carver.take(&nodes, nodes_room);
         carver.take(&left, nodes_room);
@@ -37,6 +45,24 @@ struct HierarchicalScratch {
     }
 };
 
+inline int64_t hot_floats(const Tables& tables, const Head& head) {
+    return int64_t{head.nodes < kHotNodes ? head.nodes : kHotNodes} * tables.stride;
+}
+
+// Copies the first nodes out of the table.
+inline void take_hot(const Tables& tables, const Head& head, const HierarchicalScratch& s) {
+    for (int64_t k = 0; k < hot_floats(tables, head); k += kLanes) {
+        store(s.hot + k, load(tables.output + k));
+        store(s.before + k, load(s.hot + k));
+    }
+}
+
+// Adds the changes of the first nodes to the table.
+inline void give_hot(const Tables& tables, const Head& head, const HierarchicalScratch& s) {
+    for (int64_t k = 0; k < hot_floats(tables, head); k += kLanes)
+        store(tables.output + k, load(tables.output + k) + (load(s.hot + k) - load(s.before + k)));
+}
+
 // The path to a word: its length, and that rounded up to whole tiles.
 struct Path {
     int32_t length, padded;
@@ -48,7 +74,7 @@ inline Path find_path(const Tables& tables, const Head& head, int32_t word, floa
     const Path path{length, padded(length)};
     for (int32_t j = 0; j < path.padded; j++) {
         const int32_t step = steps[j < length ? j : length - 1];
-        s.nodes[j] = row(tables.output, step >> 1, tables.stride);
+        s.nodes[j] = row(step >> 1 < kHotNodes ? s.hot : tables.output, step >> 1, tables.stride);
         s.left[j] = static_cast<float>(step & 1);
         s.weight[j] = j < length ? lr : 0.0f;
     }
