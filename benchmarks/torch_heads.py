@@ -23,6 +23,7 @@ from torch.nn import functional
 import skipgrad as sg
 from benchmarks import machine
 from benchmarks.settings import RESULTS
+from skipgrad.torch import dense
 
 WORDS, DIM, BATCH, STEPS = 150_000, 256, 20, 35
 COUNTS = (1e8 / (np.arange(WORDS) + 2.7)).astype(np.int64)
@@ -73,16 +74,40 @@ def main() -> None:
     torch.set_num_threads(1)
     found = {}
     for name, make in HEADS.items():
-        if options.only in name:
+        if options.only in name or name == "nn.Linear + cross_entropy":
             found[name] = measure(make, options.seconds)
-            print(f"{name:32}{found[name]['words_per_second']:10,.0f} words/s", flush=True)
+    print(table(found))
     record: dict[str, Any] = {"words": WORDS, "dim": DIM, "batch": [BATCH, STEPS], "threads": 1, "heads": found}
+    record["cross_entropy_cpu_seconds"] = {f.__name__: seconds_of(f) for f in (dense.cross_entropy, dense.fused)}
     record |= {"torch": torch.__version__, "date": datetime.now(UTC).isoformat(timespec="seconds")}
     record["machine"] = machine.describe()
     if not options.only:
         folder = RESULTS / "torch"
         folder.mkdir(exist_ok=True)
         (folder / "heads.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+def table(found: dict[str, dict[str, float]]) -> str:
+    """Words a second of every head, and against a linear layer and cross entropy."""
+    linear = found["nn.Linear + cross_entropy"]["words_per_second"]
+    lines = ["| head, and its draws | words/s | against nn.Linear |", "|---|--:|--:|"]
+    for name, one in found.items():
+        rate = one["words_per_second"]
+        lines.append(f"| {name} | {rate:,.0f} | {rate / linear:.{1 if rate < 10 * linear else 0}f}x |")
+    return "\n".join(lines)
+
+
+def seconds_of(cross_entropy: Callable[..., Tensor], words: int = 30_000) -> float:
+    """CPU seconds of the exact softmax and its gradient, in our blocks or by PyTorch's linear_cross_entropy."""
+    torch.manual_seed(1)
+    tables = [torch.randn(words, DIM, requires_grad=True), torch.zeros(words, requires_grad=True)]
+    hidden, target = torch.randn(BATCH * STEPS, DIM, requires_grad=True), torch.randint(words, (BATCH * STEPS,))
+    times = []
+    for _ in range(3):
+        began = time.process_time()
+        cross_entropy(hidden, target, *tables).sum().backward()
+        times.append(time.process_time() - began)
+    return min(times)
 
 
 def measure(make: Callable[[], nn.Module], seconds: float) -> dict[str, float]:

@@ -6,7 +6,12 @@ A head passes all of this by being in SAMPLES.
 from __future__ import annotations
 
 import copy
+import json
+import re
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +43,7 @@ SAMPLES: dict[str, Any] = {
     "adaptive, cheapest": Adaptive(),
 }
 WORDS, DIM = 12, 5
+GUIDE = Path(__file__).parents[1] / "docs" / "guide" / "torch.md"
 every_head = pytest.mark.parametrize("head", SAMPLES.values(), ids=SAMPLES.keys())
 every_shape = pytest.mark.parametrize("shape", [(), (1,), (7,), (2, 3), (2, 1, 4)], ids=str)
 
@@ -302,6 +308,30 @@ def test_bfloat16(head: Any) -> None:
 
 
 @every_head
+@pytest.mark.usefixtures("small_blocks")
+def test_autocast(head: Any) -> None:
+    made = module(head, dtype=torch.float32)
+    hidden, target = batch((4, 3), dtype=torch.float32)
+    draws = made.draw()
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = made(hidden, target, draws)
+        shorter = made(hidden.bfloat16(), target, draws)
+        exact = made.exact_loss(hidden, target)
+    (loss + shorter).backward()
+    assert loss.dtype == hidden.grad.dtype == made.weight.grad.dtype == torch.float32
+    assert loss.item() == pytest.approx(made(hidden, target, draws).item(), rel=3e-2)
+    assert exact.item() == pytest.approx(made.exact_loss(hidden, target).item(), rel=3e-2)
+
+
+@every_head
+def test_no_predictions_at_all(head: Any) -> None:
+    made = module(head, reduction="none")
+    hidden, target = batch((2, 0))
+    assert made(hidden, target).shape == made.exact_loss(hidden, target).shape == made.sample(hidden).shape == (2, 0)
+    assert made.topk(hidden, 3).ids.shape == (2, 0, 3)
+
+
+@every_head
 def test_a_state_dict_goes_around(head: Any, tmp_path: Any) -> None:
     made, other = module(head), module(head)
     torch.save(made.state_dict(), tmp_path / "head.pt")
@@ -533,3 +563,26 @@ def test_what_does_not_fit_is_refused(head: Any) -> None:
     ):
         with pytest.raises(ValueError, match=sentence):
             call()
+
+
+def test_the_python_of_the_guide_runs() -> None:
+    [example] = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    exec(example, {})
+
+
+def test_the_table_of_the_guide_is_that_of_the_record() -> None:
+    from benchmarks.settings import RESULTS
+    from benchmarks.torch_heads import HEADS as MEASURED
+    from benchmarks.torch_heads import table
+
+    record = json.loads((RESULTS / "torch" / "heads.json").read_text())
+    assert set(record["heads"]) == set(MEASURED)
+    assert table(record["heads"]) in GUIDE.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_example_learns() -> None:
+    example = Path(__file__).parents[1] / "examples" / "torch_items.py"
+    told = subprocess.run([sys.executable, example], capture_output=True, text=True, check=True).stdout
+    found, popular = (int(share) for share in re.findall(r"in (\d+)%", told))
+    assert found > 40 > 10 * popular

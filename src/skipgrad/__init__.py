@@ -15,7 +15,7 @@ from skipgrad.vectors import Vectors
 from skipgrad.vocab import Vocab, VocabOptions
 
 if TYPE_CHECKING:
-    from skipgrad import torch
+    from skipgrad import torch as torch
 else:
 
     def __getattr__(name: str) -> object:
@@ -43,5 +43,4 @@ __all__ = [
     "audit",
     "evaluate",
     "heads",
-    "torch",
 ]

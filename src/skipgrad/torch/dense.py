@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from skipgrad import heads
@@ -48,6 +49,9 @@ def cross_entropy(
         return F.cross_entropy(scores, target, reduction="none", label_smoothing=smoothing)
     if hidden.is_cuda and not smoothing and hasattr(F, "linear_cross_entropy"):  # on a CPU it is slower than the blocks
         return fused(hidden, target, weight, bias)
+    if torch.is_autocast_enabled(hidden.device.type):  # the gradient is made where it is not: the types are chosen here
+        dtype = torch.get_autocast_dtype(hidden.device.type)
+        hidden, weight, bias = hidden.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype)
     losses: Tensor = _Blocks.apply(hidden, target, weight, bias, smoothing)
     return losses
 
@@ -78,6 +82,7 @@ class _Blocks(torch.autograd.Function):
         return log_z - (1 - smoothing) * own - smoothing / len(weight) * total
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         hidden, target, weight, bias, log_z = ctx.saved_tensors
         g = gradients[0][:, None]

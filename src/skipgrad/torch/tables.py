@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 
@@ -19,6 +20,7 @@ class _Take(torch.autograd.Function):
         return table.detach()[ids]
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         (ids,) = ctx.saved_tensors
         return torch.sparse_coo_tensor(ids[None], gradients[0], ctx.shape, check_invariants=False), None
