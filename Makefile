@@ -17,7 +17,7 @@ test: $(VENV)/ready ## Run all tests but the slow ones
 	@$(BIN)/python -m pytest -m "not slow"
 
 torch: $(VENV)/torch ## Install PyTorch, an extra, and run the tests and examples of the heads as its modules
-	@$(BIN)/python -m pytest tests/test_torch_heads.py src/skipgrad/torch
+	@$(BIN)/python -m pytest tests/test_torch_heads.py tests/test_torch_recurrence.py src/skipgrad/torch
 
 check: $(VENV)/ready ## Lint, format, types, stubs, symbols, paths
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check.sh

@@ -19,6 +19,7 @@ from skipgrad.torch.adaptive import AdaptiveSoftmax
 from skipgrad.torch.dense import ExactSoftmax
 from skipgrad.torch.drawn import ImportanceSoftmax, NegativeSampling, NoiseContrastive, SampledSoftmax
 from skipgrad.torch.head import Head, Top
+from skipgrad.torch.recurrence import Recurrence
 from skipgrad.torch.tree import HierarchicalSoftmax
 
 HEADS: dict[str, type[Head]] = {
@@ -43,6 +44,7 @@ __all__ = [
     "ImportanceSoftmax",
     "NegativeSampling",
     "NoiseContrastive",
+    "Recurrence",
     "SampledSoftmax",
     "Top",
 ]
