@@ -25,6 +25,7 @@ from skipgrad.heads import HEADS, Adaptive, Hierarchical, Importance, Nce, Negat
 torch = pytest.importorskip("torch", reason="PyTorch is an extra: pip install 'skipgrad[torch]'")
 
 from torch.nn import functional  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 Doubles = npt.NDArray[np.float64]
 
@@ -244,9 +245,40 @@ def test_the_exact_softmax_is_pytorchs_cross_entropy(smoothing: float) -> None:
         torch.testing.assert_close(one, other)
 
 
+class Largest(TorchDispatchMode):
+    """The numbers in the largest tensor that any operation makes."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = operation(*args, **(kwargs or {}))
+        for tensor in made if isinstance(made, (tuple, list)) else (made,):
+            if isinstance(tensor, torch.Tensor) and not tensor.is_sparse:
+                self.numbers = max(self.numbers, tensor.numel())
+        return made
+
+
+@every_head
+def test_memory_does_not_grow_with_predictions_times_words(head: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from skipgrad.torch import dense
+    from skipgrad.torch import head as base
+
+    words, number, block = 4000, 2000, 1 << 16
+    monkeypatch.setattr(base, "BLOCK", block)
+    monkeypatch.setattr(dense, "BLOCK", block)
+    made = module(head, words, dtype=torch.float32)
+    hidden, target = batch((number,), words, torch.float32)
+    with Largest() as largest:
+        made(hidden, target).backward()
+        made.exact_loss(hidden, target)
+        made.topk(hidden, 3)
+        made.sample(hidden)
+    assert largest.numbers <= max(2 * block, number * 256)  # 256: the draws, and the least block of words
+
+
 def test_pytorchs_fused_cross_entropy_is_the_same() -> None:
-    if not hasattr(functional, "linear_cross_entropy"):
-        pytest.skip("this PyTorch has no linear_cross_entropy")
+    if not hasattr(torch.nn, "LinearCrossEntropyOptions"):
+        pytest.skip("this PyTorch has no chunked linear_cross_entropy")
     from skipgrad.torch import dense
 
     made = module(Softmax())

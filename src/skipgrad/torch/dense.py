@@ -47,7 +47,9 @@ def cross_entropy(
     if hidden.shape[0] * weight.shape[0] <= BLOCK:  # the scores are few: to keep them is a quarter less work
         scores = wide(F.linear(hidden, weight, bias))
         return F.cross_entropy(scores, target, reduction="none", label_smoothing=smoothing)
-    if hidden.is_cuda and not smoothing and hasattr(F, "linear_cross_entropy"):  # on a CPU it is slower than the blocks
+    if (
+        hidden.is_cuda and not smoothing and hasattr(torch.nn, "LinearCrossEntropyOptions")
+    ):  # on a CPU it is slower than the blocks
         return fused(hidden, target, weight, bias)
     if torch.is_autocast_enabled(hidden.device.type):  # the gradient is made where it is not: the types are chosen here
         dtype = torch.get_autocast_dtype(hidden.device.type)
