@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard scripts/setup.sh native/* native/*/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench docs wheel sanitize clean
+.PHONY: help run test torch check format bench docs wheel sanitize clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -15,6 +15,9 @@ run: $(VENV)/ready ## Train on the documentation of this machine's Python, and l
 
 test: $(VENV)/ready ## Run all tests but the slow ones
 	@$(BIN)/python -m pytest -m "not slow"
+
+torch: $(VENV)/torch ## Install PyTorch, an extra, and run the tests and examples of the heads as its modules
+	@$(BIN)/python -m pytest tests/test_torch_heads.py tests/test_torch_recurrence.py src/skipgrad/torch
 
 check: $(VENV)/ready ## Lint, format, types, stubs, symbols, paths
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check.sh
@@ -41,6 +44,10 @@ clean: ## Remove what was built
 
 $(VENV)/ready: $(SOURCES)
 	@scripts/setup.sh $(PYTHON) $(VENV) test,check
+	@touch $@
+
+$(VENV)/torch: $(VENV)/ready
+	@scripts/setup.sh $(PYTHON) $(VENV) test,check,torch
 	@touch $@
 
 $(VENV)/bench: $(VENV)/ready

@@ -10,7 +10,7 @@ import pytest
 
 import skipgrad as sg
 from skipgrad import _native
-from skipgrad.heads import Importance, Sampled
+from skipgrad.heads import Importance, Nce, Sampled
 from skipgrad.heads.head import step
 from skipgrad.heads.near import Near
 from skipgrad.parameters import Parameters
@@ -122,6 +122,26 @@ def test_the_adaptive_proposal_follows_the_model() -> None:
     assert parameters.definition.q is not None
     assert parameters.definition.q[7] > 0.7
     assert parameters.definition.q.min() > 0
+
+
+def test_log_z_is_learned(text: sg.Corpus) -> None:
+    """From a start that is far off it comes most of the way, and sooner than the biases of the words alone."""
+    losses = {}
+    for learn in (False, True):
+        head = Nce(negatives=5, log_z=0.0, learn_z=learn)
+        parameters = Parameters(sg.SkipGram(dim=10, sample=0, head=head), text.vocab.counts, 1)
+        assert parameters.bias is not None
+        parameters.bias += 3  # scores that are too large by 3: log Z should become about 3
+        parameters.bias_sum += 3.0 * len(parameters.bias)
+        kernel = parameters.kernel(_native.instruction_sets()[-1])
+        ids = np.array(text.ids)
+        scratch = np.empty(kernel.scratch(len(ids)) + 64, np.uint8)
+        for key in range(30):
+            sums = kernel.run(True, ids[:1300], 0, key, 2, 0.0, 0.001, 0.001, scratch)
+            parameters.learn_log_z(sums[2], 0.001)
+        losses[learn] = sums[3] / sums[2]
+        assert (parameters.log_z > 1) == learn
+    assert losses[True] < losses[False] - 0.1
 
 
 @pytest.mark.parametrize(

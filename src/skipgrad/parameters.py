@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float32]
 
+LOG_Z_RATE = 0.1  # of its gradient a pair, after each call of the kernel
 MOST_DRAWS = 8192  # a block: more of them cost memory and gain little
 
 
@@ -32,6 +33,8 @@ class Parameters:
         self.draws = model.head.draws(model.contexts)
         self.follows = getattr(model.head, "proposal", "") == "adaptive"
         self.mass = np.zeros(len(counts), np.float32) if self.follows else None
+        self.log_z = getattr(model.head, "log_z", 0.0)
+        self.bias_sum = self._bias_sum()
 
     def kernel(self, isa: str) -> _native.Kernel:
         """The native kernel on these tables."""
@@ -73,6 +76,21 @@ class Parameters:
             self.draws = min(most, -(-int(self.draws * growth) // 8) * 8)
             changed = True
         return changed
+
+    def learn_log_z(self, pairs: float, lr: float) -> None:
+        """Moves log Z against its gradient, which is the sum of those of all biases; every bias takes it up at once.
+
+        dL/d log Z = -sum of all residuals = sum_w change of b_w / lr, since b_w moves by -lr times its residuals.
+        """
+        if self.bias is None or not getattr(self.model.head, "learn_z", False):
+            return
+        step = LOG_Z_RATE * (self._bias_sum() - self.bias_sum) / max(lr * pairs, 1e-30)
+        self.bias += np.float32(step)
+        self.log_z -= step
+        self.bias_sum = self._bias_sum()
+
+    def _bias_sum(self) -> float:
+        return 0.0 if self.bias is None else float(self.bias.sum(dtype=np.float64))
 
     def rows_a_token(self) -> float:
         """About how many output rows a token is scored against."""

@@ -221,6 +221,7 @@ class Run:
                 self.done += end - begin
                 self.raw, self.trained = self.raw + sums[0], self.trained + sums[1]
                 self.recent = (self.recent[0] + sums[3], self.recent[1] + sums[2])
+                self.parameters.learn_log_z(sums[2], self.lr(epoch, begin / len(words)))
                 if sums[4] and self.parameters.adapt(sums[4] / sums[2]):
                     self.kernel = self.parameters.kernel(self.isa)
         return sums
@@ -288,6 +289,7 @@ class Run:
                 "sentences": self.corpus.sentences,
             },
             "history": self.history,
+            **({"log_z": self.parameters.log_z} if getattr(self.model.head, "learn_z", False) else {}),
         }
 
 

@@ -34,7 +34,9 @@ class Nce:
     exponent: float = 1.0
     """Noise words are drawn in proportion to count^exponent."""
     log_z: float = 0.0
-    """The logarithm of the normaliser, the same for every context; the bias of the words can learn what it lacks."""
+    """The logarithm of the normaliser, the same for every context; the biases of the words can learn what it lacks."""
+    learn_z: bool = False
+    """Learn log Z too, as one number by which all biases move at once; log_z is then where it starts."""
     shared: int = 0
     """Noise words that a block of tokens shares, a multiple of 8; 0 chooses three quarters of K times the contexts."""
 
