@@ -1,7 +1,7 @@
 """The cost of hierarchical softmax against the size of the vocabulary: it grows with log V.
 
-`python -m benchmarks.tree` trains on words that are drawn from Zipf's law, writes benchmarks/results/tree/tree.json and the table of
-docs/maths/hierarchical.md: nanoseconds a pair on one thread, which is what one input and one path cost.
+`python -m benchmarks.tree` trains on words that are drawn from Zipf's law, and writes benchmarks/results/tree/tree.json
+and the table of docs/maths/hierarchical.md: nanoseconds a pair on one thread, which one input and one path cost.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def random_near(words: int, p: npt.NDArray[np.float64], exact: int = 0, seed: in
     "head", [Importance(samples=16), Importance(samples=16, exact=8), Sampled(samples=24, proposal="bigram")]
 )
 def test_a_step_with_near_words_is_that_of_the_mixture(isa: str, encoder: str, head: Any) -> None:
-    """The definition is given the mixture over the block's tokens as its distribution; in CBOW, over words beside them."""
+    """The definition is given the mixture over the block's tokens as its q; in CBOW, over the words beside them."""
     setup = Setup(isa, 300, 20, head, encoder)
     exact = getattr(head, "exact", 0)
     near = random_near(300, setup.definition.q, exact)

@@ -416,7 +416,7 @@ def test_small_and_large_vocabularies(words: int, head: Head) -> None:
     setup = Setup(ISAS[-1], words, 4, head)
     ids = np.random.default_rng(1).integers(0, words, 1000, dtype=np.int32)
     ids[-1] = -1
-    # all gradients of a block meet in the one row of a vocabulary of one word: a small rate keeps the sum of steps small
+    # in a vocabulary of one word all gradients of a block meet in one row: a small rate keeps the sum of steps small
     raw, trained, pairs, loss, _ = setup.run(ids, lr_begin=0.001, lr_end=0.001)
     assert raw == trained == 999
     assert pairs > 999
