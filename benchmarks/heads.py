@@ -23,7 +23,7 @@ from benchmarks.results import rewrite
 from benchmarks.settings import RESULTS, ROOT, TEXT, WORK
 from skipgrad.counts import Counts
 from skipgrad.dense import nats
-from skipgrad.heads import Adaptive, Hierarchical, Importance, Nce, Negative, Sampled, Softmax
+from skipgrad.heads import Adaptive, Hierarchical, Importance, Nce, Negative, Sampled, Softmax, adaptive, hierarchical
 from skipgrad.parameters import instruction_set, keep_thresholds
 
 WORDS, HELDOUT, THREADS = 30_000, 0.02, 2
@@ -124,9 +124,9 @@ def rows_a_word(model: sg.SkipGram | sg.CBOW, corpus: sg.Corpus) -> float | None
     kept /= kept.sum()
     definition = head.define(counts)
     places = 2 * model.window if model.encoder == "skipgram" else 1
-    if isinstance(head, Hierarchical):  # skip-gram draws how far a word is seen: as many inputs as the weights sum to
+    if isinstance(definition, hierarchical.Definition):  # skip-gram draws how far a word is seen: as many inputs as the weights sum to
         return float(model.contexts * (kept @ np.diff(definition.begins)))
-    if isinstance(head, Adaptive):
+    if isinstance(definition, adaptive.Definition):
         ends = definition.ends
         chances = np.add.reduceat(kept, ends[:-1])
         return float(ends[0] + len(chances) + (1 - (1 - chances) ** places) @ np.diff(ends))
