@@ -124,7 +124,7 @@ def rows_a_word(model: sg.SkipGram | sg.CBOW, corpus: sg.Corpus) -> float | None
     kept /= kept.sum()
     definition = head.define(counts)
     places = 2 * model.window if model.encoder == "skipgram" else 1
-    if isinstance(definition, hierarchical.Definition):  # skip-gram draws how far a word is seen: as many inputs as the weights sum to
+    if isinstance(definition, hierarchical.Definition):  # as many inputs as the weights sum to, in the mean over draws
         return float(model.contexts * (kept @ np.diff(definition.begins)))
     if isinstance(definition, adaptive.Definition):
         ends = definition.ends
