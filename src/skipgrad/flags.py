@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, field, fields, make_dataclass
+from functools import reduce
+from operator import or_
 from typing import Any, get_type_hints
 
 from docstring_parser import parse_from_object
@@ -20,8 +22,7 @@ def flags(name: str, owners: dict[str, Any], skip: tuple[str, ...] = ()) -> Any:
         item.name for owner in owners.values() for item in fields(owner) if item.name not in skip
     ):
         having = {key: owner for key, owner in owners.items() if option in {item.name for item in fields(owner)}}
-        first = next(iter(having.values()))
-        kind = get_type_hints(first)[option]
+        kind = reduce(or_, [get_type_hints(owner)[option] for owner in having.values()])  # choices may differ
         about = {"help": _help(option, having, len(having) < len(owners))}
         columns.append((option, kind | None, field(default=None, metadata=about)))
     made = make_dataclass(name, columns, frozen=True, kw_only=True)

@@ -38,6 +38,8 @@ class Model:
             raise ValueError(f"window is {self.window}, but must be from 1 to 50; 5 suits most texts.")
         if not 0 <= self.sample <= 1:
             raise ValueError(f"sample is {self.sample}, but must be from 0 to 1; 1e-3 to 1e-5 suits most texts.")
+        if getattr(self.head, "way", "") == "counts" and self.encoder != "skipgram":
+            raise ValueError(f"way is 'counts' for {self.head.name}, but only skip-gram has pairs to count: change it.")
 
     @property
     def encoder(self) -> str:
@@ -68,10 +70,6 @@ class Model:
         """
         options = Training(epochs=epochs, lr=lr, threads=threads, seed=seed, heldout=heldout, patience=patience)
         if getattr(self.head, "way", "") == "counts":
-            if self.encoder != "skipgram":
-                raise ValueError(
-                    f"way is 'counts' for {self.head.name}, but only skip-gram has pairs to count: change it."
-                )
             return train_counts(self, corpus, options, callback)
         return train(self, corpus, options, callback)
 

@@ -38,6 +38,8 @@ class Negative:
     def __post_init__(self) -> None:
         check_negatives(self.negatives, self.shared)
         check_exponent(self.exponent)
+        if self.way not in ("draws", "counts"):
+            raise ValueError(f"way is {self.way!r}, but must be 'draws' or 'counts' for negative sampling.")
 
     def draws(self, contexts: float) -> int:
         """Noise words a block (N): three quarters of what a token with so many contexts would draw, in eights."""
