@@ -42,7 +42,7 @@ class Importance:
     exact: int = 0
     """So many of the most frequent words are summed exactly, and only the others are drawn; a multiple of 8."""
     effective: float = 0.0
-    """Keep the effective sample size above this by drawing more, up to the exact sum; 0 keeps N as it is."""
+    """Keep the effective sample size above this by drawing more, up to 8192 words; 0 keeps N as it is."""
 
     @property
     def cure(self) -> str:
